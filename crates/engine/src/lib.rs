@@ -1,0 +1,2 @@
+//! The use cases: sessions, run code.
+#![forbid(unsafe_code)]

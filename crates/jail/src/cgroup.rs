@@ -1,0 +1,188 @@
+//! Control groups: memory, processes and processor time of a whole tree of processes, on v2, v1 and hybrid hosts.
+//!
+//! Nothing is assumed: the mounts and this process's own place say which controllers exist where, and a controller whose
+//! folder cannot be written is not there. A [`Claim`] is one process's corner; a [`Group`] one sandbox; a [`Leaf`] one
+//! execution. Processes join a leaf by writing `0` to its task file themselves: moving *another* process waits for a
+//! grace period of the whole kernel (18 ms measured), moving oneself does not.
+
+mod find;
+mod leaf;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use find::{Controller, Machine, Tree, Version};
+pub use leaf::{Leaf, LeafLimits, Usage};
+
+/// A step with control groups that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// A folder could not be made.
+    #[error("cannot make the control group `{}`", path.display())]
+    Make { path: PathBuf, source: io::Error },
+    /// A setting could not be written.
+    #[error("cannot write `{value}` to `{}`", path.display())]
+    Set { path: PathBuf, value: String, source: io::Error },
+    /// A file could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// A file holds something else than this program understands.
+    #[error("`{}` holds no number", path.display())]
+    Understand { path: PathBuf },
+}
+
+/// The corner of the host's trees that belongs to one process of Ringfence.
+#[derive(Debug)]
+pub struct Claim {
+    pub(crate) trees: Vec<Tree>,
+    /// What could not be had, for people: controller and reason.
+    missing: Vec<(Controller, String)>,
+}
+
+impl Claim {
+    /// Makes a folder called `name` in every tree that can be written.
+    pub fn new(machine: &Machine, name: &str) -> Claim {
+        let mut claim = Claim { trees: Vec::new(), missing: Vec::new() };
+        for tree in machine.trees() {
+            let controllers = tree.controllers.clone();
+            match tree.claim(name) {
+                Ok(tree) => claim.trees.push(tree),
+                Err(error) => {
+                    let why = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
+                    claim.missing.extend(controllers.into_iter().map(|one| (one, format!("{error}{why}"))));
+                }
+            }
+        }
+        for controller in Controller::ALL {
+            let known = claim.has(controller) || claim.missing.iter().any(|(missing, _)| *missing == controller);
+            if !known {
+                claim.missing.push((controller, "this host has no such controller".to_owned()));
+            }
+        }
+        claim
+    }
+
+    /// Whether `controller` can be used.
+    pub fn has(&self, controller: Controller) -> bool {
+        self.trees.iter().any(|tree| tree.controllers.contains(&controller))
+    }
+
+    /// The controllers that cannot be used, and why.
+    pub fn missing(&self) -> &[(Controller, String)] {
+        &self.missing
+    }
+
+    /// The folders of this claim, for whoever sweeps after a crash.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.trees.iter().map(|tree| tree.folder.clone()).collect()
+    }
+
+    /// A group for one sandbox.
+    pub fn group(&self, name: &str) -> Result<Group, GroupError> {
+        let mut group = Group { folders: Vec::new() };
+        for tree in &self.trees {
+            let folder = tree.folder.join(name);
+            make(&folder)?;
+            group.folders.push(Tree { folder: folder.clone(), ..tree.clone() });
+            if tree.version == Version::Two {
+                tree.enable(&folder)?;
+                make(&folder.join("init"))?;
+            }
+        }
+        Ok(group)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        for tree in &self.trees {
+            remove_tree(&tree.folder);
+        }
+    }
+}
+
+/// The groups of one sandbox: its first process lives here, executions in leaves below.
+#[derive(Debug)]
+pub struct Group {
+    folders: Vec<Tree>,
+}
+
+impl Group {
+    /// A leaf for one execution, with its limits in force.
+    pub fn leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, GroupError> {
+        Leaf::new(&self.folders, name, limits)
+    }
+
+    /// The task files through which the calling thread puts itself, and so the child it makes, into this group.
+    pub(crate) fn own_task_files(&self) -> Vec<PathBuf> {
+        self.folders
+            .iter()
+            .map(|tree| match tree.version {
+                Version::One => tree.folder.join("tasks"),
+                Version::Two => tree.folder.join("init/cgroup.procs"),
+            })
+            .collect()
+    }
+
+    /// The same, back to where this process was.
+    pub(crate) fn home_task_files(&self) -> Vec<(Version, PathBuf)> {
+        self.folders.iter().map(|tree| (tree.version, tree.home.join("tasks"))).collect()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for tree in &self.folders {
+            remove_tree(&tree.folder);
+        }
+    }
+}
+
+fn make(folder: &Path) -> Result<(), GroupError> {
+    match fs::create_dir(folder) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            Err(GroupError::Make { path: folder.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn set(path: &Path, value: &str) -> Result<(), GroupError> {
+    fs::write(path, value).map_err(|source| GroupError::Set { path: path.to_owned(), value: value.to_owned(), source })
+}
+
+/// Removes a group and those below it, ending what still runs in them. A group that is gone is fine; one that cannot be
+/// removed yet (a process is still on its way out) is tried a few times and then left to the next sweep.
+pub fn remove_tree(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path());
+        }
+    }
+    for _ in 0..50 {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                end_all(folder);
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Kills every process of the group at `folder`.
+pub(crate) fn end_all(folder: &Path) {
+    if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    let Ok(list) = fs::read_to_string(folder.join("cgroup.procs")) else { return };
+    for pid in list.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+        // One that ended meanwhile is what we want.
+        let _ = crate::sys::process::signal(pid, libc::SIGKILL);
+    }
+}
+
+#[cfg(test)]
+mod tests;

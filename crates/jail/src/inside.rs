@@ -1,0 +1,178 @@
+//! What the worker needs after it is confined: fork, the child's own fences, limits, reaping.
+
+use std::ffi::{CString, NulError, c_char};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use crate::landlock::{self, Use};
+use crate::seccomp::Filter;
+pub use crate::sys::process::{Ending, Patience, Side};
+use crate::sys::{fd, fence, limit, process};
+
+/// Where the host's socket is when the worker starts.
+pub const CONTROL: RawFd = 3;
+
+/// Takes over the socket to the host.
+pub fn control_socket() -> io::Result<OwnedFd> {
+    let socket = fd::adopt(CONTROL)?;
+    fd::set_close_on_exec(CONTROL, true)?;
+    Ok(socket)
+}
+
+/// Takes over a descriptor that was handed in under a fixed number.
+pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    fd::adopt(number)
+}
+
+/// Makes this process unreadable to its neighbours, and lets it hear signals again.
+pub fn settle() -> io::Result<()> {
+    process::control(libc::PR_SET_DUMPABLE, 0)?;
+    process::block_signals(false)
+}
+
+/// Forks. The worker has one thread.
+pub fn fork() -> io::Result<Side> {
+    process::fork()
+}
+
+/// Waits for a child.
+pub fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Ending)>> {
+    process::wait(pid, patience)
+}
+
+/// Lets the kernel reap every child of this process, adopted orphans too: no zombie is ever left.
+pub fn reap_automatically() {
+    process::ignore_signal(libc::SIGCHLD);
+}
+
+/// Children stay until they are waited for.
+pub fn keep_ended_children() {
+    process::default_signal(libc::SIGCHLD);
+}
+
+/// A descriptor that becomes readable when the child `pid` has ended.
+pub fn child_handle(pid: i32) -> io::Result<OwnedFd> {
+    process::handle_of(pid)
+}
+
+/// What to wait for on a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Something to read, or the end.
+    Read,
+    /// Room to write, too.
+    ReadAndWrite,
+    /// Room to write only.
+    Write,
+}
+
+/// What a descriptor is ready for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Readiness {
+    /// Reading does not block; it may answer the end or an error.
+    pub read: bool,
+    /// Writing does not block; it may answer an error.
+    pub write: bool,
+}
+
+/// Waits until one of `descriptors` is ready, as long as it takes. Answers in the same order.
+pub fn poll<const N: usize>(descriptors: [Option<(BorrowedFd<'_>, Interest)>; N]) -> io::Result<[Readiness; N]> {
+    fd::poll(descriptors)
+}
+
+/// Whether reading would not block, now.
+pub fn is_readable(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+    fd::is_readable(descriptor)
+}
+
+/// Closes a descriptor that belongs to nothing in this process any more.
+pub fn adopt_and_close(number: RawFd) -> io::Result<()> {
+    fd::adopt(number).map(drop)
+}
+
+/// Kills one process.
+pub fn kill(pid: i32) -> io::Result<()> {
+    process::signal(pid, libc::SIGKILL)
+}
+
+/// Kills everything in the sandbox but the first process, which alone may call this.
+pub fn kill_all_others() -> io::Result<()> {
+    match process::signal(-1, libc::SIGKILL) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+/// Ends this process at once.
+pub fn leave(code: i32) -> ! {
+    process::leave(code)
+}
+
+/// Puts `filter` on top of the ones in force.
+pub fn install(filter: &Filter) -> io::Result<()> {
+    fence::filter(&filter.0, fence::Listener::None).map(drop)
+}
+
+/// Confines this process to `places`, below what it was confined to before.
+pub fn confine(places: &[(CString, Use)]) -> io::Result<()> {
+    landlock::restrict(places).map(drop)
+}
+
+/// Limits of one process that the worker sets for an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Address space, for engines whose memory nothing else counts.
+    AddressSpace,
+    /// Private writable memory.
+    PrivateMemory,
+    /// Processor seconds: the kernel's own end if the host is late.
+    CpuSeconds,
+}
+
+/// Sets a limit for this process and its children.
+pub fn limit(kind: Limit, value: u64) -> io::Result<()> {
+    let resource = match kind {
+        Limit::AddressSpace => libc::RLIMIT_AS,
+        Limit::PrivateMemory => libc::RLIMIT_DATA,
+        Limit::CpuSeconds => libc::RLIMIT_CPU,
+    };
+    limit::set(resource, value)
+}
+
+/// Makes `to` a copy of `from` that stays open in programs this process becomes.
+pub fn dup_onto(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    if from.as_raw_fd() == to { fd::set_close_on_exec(to, false) } else { fd::dup_onto(from.as_raw_fd(), to, 0) }
+}
+
+/// Writes all of `bytes`.
+pub fn write_all(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    fd::write_all(to, bytes)
+}
+
+/// Becomes the program at `path`; answers why it did not. Signals are as a program expects them.
+pub fn become_program(path: &Path, argv: &[String], env: &[(String, String)]) -> Result<std::convert::Infallible, ExecError> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let argv = argv.iter().map(|one| CString::new(one.as_str())).collect::<Result<Vec<_>, _>>()?;
+    let env = env.iter().map(|(key, value)| CString::new(format!("{key}={value}"))).collect::<Result<Vec<_>, _>>()?;
+    process::default_signal(libc::SIGPIPE);
+    process::default_signal(libc::SIGCHLD);
+    Err(ExecError::Refused(process::become_path(&path, &pointers(&argv), &pointers(&env))))
+}
+
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// An argument holds a NUL.
+    #[error("an argument holds a NUL character")]
+    Nul(#[from] NulError),
+    /// The kernel's answer.
+    #[error("the kernel refused")]
+    Refused(#[source] io::Error),
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|one| one.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
+}

@@ -1,0 +1,153 @@
+//! A jail that exists: its first process, and the host's handles on it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+
+use crate::cgroup::Group;
+use crate::sys::fence::{self, Stopped};
+use crate::sys::process::{self, Ending, Patience};
+pub use crate::sys::fd::Space;
+use crate::sys::fd;
+
+/// A confined child. Dropping it kills everything in it.
+#[derive(Debug)]
+pub struct Jailed {
+    pid: i32,
+    handle: Option<OwnedFd>,
+    control: OwnedFd,
+    pub(crate) handles: Vec<OwnedFd>,
+    pub(crate) listener: Option<OwnedFd>,
+    pub(crate) landlock: u8,
+    /// Kept until the child is gone: a group with a process in it cannot be removed.
+    group: Option<Arc<Group>>,
+}
+
+impl Jailed {
+    pub(crate) fn new(pid: i32, handle: OwnedFd, control: OwnedFd, group: Option<Arc<Group>>) -> Jailed {
+        Jailed { pid, handle: Some(handle), control, handles: Vec::new(), listener: None, landlock: 0, group }
+    }
+
+    /// The first process, as the host numbers it.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// The socket to the first process: whole packets.
+    pub fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// The handles the plan asked for, in its order.
+    pub fn handles(&self) -> &[OwnedFd] {
+        &self.handles
+    }
+
+    /// Where stopped system calls are told. Taken once.
+    pub fn take_listener(&mut self) -> Option<SyscallListener> {
+        self.listener.take().map(SyscallListener)
+    }
+
+    /// Which version of Landlock holds.
+    pub fn landlock_version(&self) -> u8 {
+        self.landlock
+    }
+
+    /// Kills everything in the jail, now. It is reaped when this value is dropped.
+    pub fn kill(&self) -> io::Result<()> {
+        match self.handle.as_ref().map(|handle| process::signal_handle(handle.as_fd(), libc::SIGKILL)) {
+            Some(Err(error)) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Kills and waits until nothing of the jail is left.
+    pub fn end(mut self) -> io::Result<Option<Ending>> {
+        self.kill()?;
+        let ended = self.handle.take().map(|handle| process::wait_handle(handle.as_fd(), Patience::Forever));
+        ended.transpose().map(Option::flatten)
+    }
+
+    /// Whether the first process is still there.
+    pub fn is_alive(&self) -> bool {
+        let ended = self.handle.as_ref().map(|handle| process::has_ended(handle.as_fd()));
+        matches!(ended, Some(Ok(false)))
+    }
+}
+
+impl Drop for Jailed {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        // Already dead is as good as killed; reaping waits for the kernel to take the namespaces down, elsewhere.
+        let _ = process::signal_handle(handle.as_fd(), libc::SIGKILL);
+        reap_later(handle, self.group.take());
+    }
+}
+
+type Remains = (OwnedFd, Option<Arc<Group>>);
+
+fn reap_later(handle: OwnedFd, group: Option<Arc<Group>>) {
+    static REAPER: OnceLock<Option<mpsc::Sender<Remains>>> = OnceLock::new();
+    let reaper = REAPER.get_or_init(|| {
+        let (sender, inbox) = mpsc::channel::<Remains>();
+        let reap = move || {
+            for (handle, group) in inbox {
+                // An error means somebody else reaped it: then it is gone as well.
+                let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
+                drop(group);
+            }
+        };
+        thread::Builder::new().name("ringfence-reap".to_owned()).spawn(reap).ok().map(|_| sender)
+    });
+    let unsent = match reaper {
+        Some(reaper) => reaper.send((handle, group)).err().map(|error| error.0),
+        None => Some((handle, group)),
+    };
+    if let Some((handle, _group)) = unsent {
+        // No thread to be had: wait here rather than leave a zombie.
+        let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
+    }
+}
+
+/// Where the host hears of system calls that nobody makes innocently.
+#[derive(Debug)]
+pub struct SyscallListener(OwnedFd);
+
+impl SyscallListener {
+    /// Takes the next stopped call, refuses it, and tells what it was. Blocks unless polled readable first.
+    pub fn refuse_next(&self) -> io::Result<Stopped> {
+        let stopped = fence::next_stopped(self.0.as_fd())?;
+        fence::refuse(self.0.as_fd(), stopped)?;
+        Ok(stopped)
+    }
+}
+
+impl AsFd for SyscallListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl std::os::fd::AsRawFd for SyscallListener {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// How full the file system behind a handle is.
+pub fn space(place: BorrowedFd<'_>) -> io::Result<Space> {
+    fd::space(place)
+}
+
+/// Runs `work` on a thread whose new files belong to `user`; a jail's own file systems accept nobody else's.
+pub fn as_file_user<T: Send>(user: u32, group: u32, work: impl FnOnce() -> T + Send) -> thread::Result<T> {
+    thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                process::set_file_user(user, group);
+                work()
+            })
+            .join()
+    })
+}

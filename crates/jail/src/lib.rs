@@ -1,0 +1,42 @@
+//! Confines a Linux child exactly as its [`Plan`] says, or fails.
+//!
+//! Namespaces, mounts, seccomp, Landlock, control groups, limits, reaping. All `unsafe` of the workspace is here, in
+//! `sys`. This crate knows nothing of policies, sessions or async: a plan comes in, a [`Jailed`] child comes out.
+//!
+//! The feature `host` makes jails; `inside` holds what the worker needs after it is confined; `attack` the attempts that
+//! the escape probes make.
+
+mod landlock;
+pub mod seccomp;
+mod sys;
+
+#[cfg(feature = "host")]
+pub mod cgroup;
+#[cfg(feature = "host")]
+mod child;
+#[cfg(feature = "host")]
+mod compile;
+#[cfg(feature = "inside")]
+pub mod inside;
+#[cfg(feature = "host")]
+mod jailed;
+#[cfg(feature = "host")]
+mod launch;
+#[cfg(feature = "host")]
+mod plan;
+#[cfg(feature = "host")]
+mod program;
+
+pub use landlock::Use;
+pub use sys::socket;
+
+#[cfg(feature = "host")]
+pub use jailed::{Jailed, Space, SyscallListener, as_file_user, space};
+#[cfg(feature = "host")]
+pub use launch::{LaunchError, Launcher, SharedProgram};
+#[cfg(feature = "host")]
+pub use plan::{Access, HiddenKind, Ids, Limits, Place, Plan, Programs};
+#[cfg(feature = "host")]
+pub use program::Program;
+#[cfg(feature = "host")]
+pub use sys::{fence::Stopped, process::Ending};

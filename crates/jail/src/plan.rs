@@ -1,0 +1,96 @@
+//! What a jail is to be, as data: nothing here touches the system.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::landlock::Use;
+use crate::program::Program;
+
+/// A whole jail. What the plan does not give, the child does not have.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Who the child is, inside and outside.
+    pub ids: Ids,
+    /// What is in its root, in the order it is put there.
+    pub places: Vec<Place>,
+    /// What Landlock allows, as paths inside; everything else is refused a second time.
+    pub uses: Vec<(String, Use)>,
+    /// Limits that hold for each process alone.
+    pub limits: Limits,
+    /// The program that becomes the first process.
+    pub program: Arc<Program>,
+    /// The folders, as paths inside, whose handles the host wants: to see how full they are, to bring files in and out.
+    pub handles: Vec<String>,
+    /// The control groups the first process starts in.
+    pub group: Option<Arc<crate::cgroup::Group>>,
+}
+
+/// Who the child is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// Its user and group number inside.
+    pub inside: u32,
+    /// The host's number for that user: never 0.
+    pub user: u32,
+    /// The host's number for that group.
+    pub group: u32,
+}
+
+/// Whether a place can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Only read.
+    Read,
+    /// Read and written.
+    Write,
+}
+
+/// Whether programs can be started from a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Programs {
+    /// They can.
+    Run,
+    /// They cannot.
+    Never,
+}
+
+/// Something in the jail's root. Paths inside are absolute and plain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A folder or file of the host, with everything mounted below it.
+    Host { from: PathBuf, to: String, access: Access },
+    /// Memory that is a file system of its own.
+    Memory { to: String, bytes: u64, inodes: u64, programs: Programs },
+    /// A link.
+    Link { target: String, to: String },
+    /// A small file made for the jail.
+    File { to: String, content: Vec<u8> },
+    /// `/proc` of the jail, without what tells of or changes the host.
+    Proc,
+    /// A harmless device of the host, such as `null`.
+    Device { name: String },
+    /// Something below a [`Place::Host`] that must not be seen: covered by an empty thing of the same kind.
+    Hidden { path: String, kind: HiddenKind },
+}
+
+/// What a hidden thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HiddenKind {
+    /// A folder.
+    Folder,
+    /// Anything else.
+    File,
+}
+
+/// Limits of each process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Open descriptors.
+    pub open_files: u64,
+    /// Processes and threads of the jail's user, where control groups cannot count them; `None`: they do.
+    pub processes: Option<u64>,
+    /// Size of one file.
+    pub file_bytes: u64,
+    /// Processors it may run on at the same time, where control groups cannot ration them.
+    pub processors: Option<usize>,
+}

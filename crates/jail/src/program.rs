@@ -1,0 +1,23 @@
+//! The program that becomes the first process of a jail: in memory, sealed, started from its descriptor.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::sys::fd;
+
+/// A static program that needs no file in the jail.
+#[derive(Debug)]
+pub struct Program(OwnedFd);
+
+impl Program {
+    /// Keeps `bytes` as a sealed anonymous file.
+    pub fn new(bytes: &[u8]) -> io::Result<Program> {
+        fd::sealed_program(c"ringfence-worker", bytes).map(Program)
+    }
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

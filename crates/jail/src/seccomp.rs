@@ -1,0 +1,266 @@
+//! System-call filters as data, compiled to a decision tree.
+//!
+//! The kernel runs a filter once for every call number when it is installed, so its length is paid at every start: a tree
+//! over sorted ranges is a few times cheaper than a chain of comparisons.
+
+mod lists;
+
+pub use crate::sys::fence::Instruction;
+use lists::{BANNED, ENGINE, PROGRAM, PYTHON_MORE, TOLD};
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Allow,
+    /// Refused with this error number.
+    Refuse(i32),
+    /// Refused by the host, which writes it down.
+    Tell,
+    /// Allowed where an argument passes.
+    Check(Check),
+}
+
+/// A look at arguments: the kernel reads all of these as 32-bit integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    /// No namespace flag in a `clone`.
+    PlainClone,
+    /// A thread of this process, not a new one.
+    ThreadOnly,
+    /// Only harmless socket families.
+    SocketFamily,
+    /// Not one of these values in this argument.
+    NoneOf(u32, &'static [u32]),
+    /// One of these values in this argument.
+    OneOf(u32, &'static [u32]),
+}
+
+/// Who a filter is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Everything in a sandbox: the worker and the programs it starts.
+    Program,
+    /// On top of it, the JavaScript engine: no files but open ones, no processes, no sockets.
+    Engine,
+    /// On top of it, a Python program: files and threads, but no processes, no sockets.
+    Python,
+}
+
+/// A filter ready to be installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter(pub(crate) Vec<Instruction>);
+
+const ALLOW: u32 = 0x7fff_0000;
+const TELL: u32 = 0x7fc0_0000;
+const REFUSE: u32 = 0x0005_0000;
+const KILL: u32 = 0x8000_0000;
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// Call numbers from here on are the x32 interface: never used, so never allowed.
+const FOREIGN: u32 = 0x4000_0000;
+
+const NAMESPACES: u32 = 0x7e02_0080; // CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS,TIME}
+const CLONE_THREAD: u32 = 0x0001_0000;
+
+impl Filter {
+    /// The filter of `profile` for this machine's architecture.
+    pub fn of(profile: Profile) -> Filter {
+        let mut rules: Vec<(u32, Action)> = Vec::with_capacity(400);
+        let refused = Action::Refuse(libc::EPERM);
+        match profile {
+            Profile::Program => {
+                rules.extend(numbers(PROGRAM, Action::Allow));
+                rules.extend(told(Action::Tell));
+                rules.extend(numbers(BANNED, refused));
+                rules.extend(program_checks());
+                compile(rules, Action::Refuse(libc::ENOSYS))
+            }
+            Profile::Engine => {
+                rules.extend(numbers(ENGINE, Action::Allow));
+                // Left to the outer filter, whose answer is a refusal that is told.
+                rules.extend(told(Action::Allow));
+                compile(rules, refused)
+            }
+            Profile::Python => {
+                rules.extend(numbers(ENGINE, Action::Allow));
+                rules.extend(numbers(PYTHON_MORE, Action::Allow));
+                rules.extend(told(Action::Allow));
+                rules.push((number(libc::SYS_clone), Action::Check(Check::ThreadOnly)));
+                rules.push((number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)));
+                compile(rules, refused)
+            }
+        }
+    }
+
+    /// The filter's bytes, as the kernel of this machine reads them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0
+            .iter()
+            .flat_map(|one| {
+                let mut bytes = [0; 8];
+                bytes[..2].copy_from_slice(&one.code.to_ne_bytes());
+                bytes[2] = one.if_true;
+                bytes[3] = one.if_false;
+                bytes[4..].copy_from_slice(&one.value.to_ne_bytes());
+                bytes
+            })
+            .collect()
+    }
+}
+
+fn number(call: libc::c_long) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+fn numbers(calls: &[libc::c_long], action: Action) -> impl Iterator<Item = (u32, Action)> {
+    calls.iter().map(move |call| (number(*call), action))
+}
+
+fn told(action: Action) -> impl Iterator<Item = (u32, Action)> {
+    TOLD.iter().map(move |(call, _)| (number(*call), action))
+}
+
+/// The name of a call that the host is told of.
+#[cfg(feature = "host")]
+pub(crate) fn name_of(number: i32) -> Option<&'static str> {
+    let number = libc::c_long::from(number);
+    // A `clone` is told of only when it asks for a new namespace.
+    let told = TOLD.iter().find(|(call, _)| *call == number).map(|(_, name)| *name);
+    told.or_else(|| (number == libc::SYS_clone).then_some("clone with a new namespace"))
+}
+
+fn program_checks() -> Vec<(u32, Action)> {
+    const TIOCSTI: u32 = 0x5412;
+    const TIOCLINUX: u32 = 0x541c;
+    const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
+    vec![
+        (number(libc::SYS_clone), Action::Check(Check::PlainClone)),
+        // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
+        (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
+        (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
+        (number(libc::SYS_ioctl), Action::Check(Check::NoneOf(1, &[TIOCSTI, TIOCLINUX]))),
+        (number(libc::SYS_personality), Action::Check(Check::OneOf(0, SEEN_PERSONALITIES))),
+    ]
+}
+
+fn load(offset: u32) -> Instruction {
+    Instruction { code: 0x20, if_true: 0, if_false: 0, value: offset }
+}
+
+fn answer(value: u32) -> Instruction {
+    Instruction { code: 0x06, if_true: 0, if_false: 0, value }
+}
+
+fn jump_equal(value: u32, if_true: u8, if_false: u8) -> Instruction {
+    Instruction { code: 0x15, if_true, if_false, value }
+}
+
+fn jump_any_bit(value: u32, if_true: u8, if_false: u8) -> Instruction {
+    Instruction { code: 0x45, if_true, if_false, value }
+}
+
+fn argument(index: u32) -> Instruction {
+    load(16 + 8 * index)
+}
+
+fn compile(mut rules: Vec<(u32, Action)>, default: Action) -> Filter {
+    rules.sort_by_key(|(number, _)| *number);
+    // A later list wins over an earlier one for the same call: the sort is stable, so the last of equals stays.
+    rules.reverse();
+    rules.dedup_by_key(|(number, _)| *number);
+    rules.reverse();
+    let mut ranges: Vec<(u32, Action)> = vec![(0, default)];
+    for (number, action) in rules {
+        begin(&mut ranges, number, action);
+        begin(&mut ranges, number + 1, default);
+    }
+    let mut program = vec![
+        load(4),
+        jump_equal(ARCHITECTURE, 1, 0),
+        answer(KILL),
+        load(0),
+        Instruction { code: 0x35, if_true: 0, if_false: 1, value: FOREIGN },
+        answer(KILL),
+    ];
+    program.extend(tree(&ranges));
+    Filter(program)
+}
+
+/// Starts a range at `number`, joining neighbours that do the same.
+fn begin(ranges: &mut Vec<(u32, Action)>, number: u32, action: Action) {
+    if ranges.last().is_some_and(|(start, _)| *start == number) {
+        ranges.pop();
+    }
+    if ranges.last().is_none_or(|(_, last)| *last != action) {
+        ranges.push((number, action));
+    }
+}
+
+fn tree(ranges: &[(u32, Action)]) -> Vec<Instruction> {
+    if let [(_, action)] = ranges {
+        return leaf(*action);
+    }
+    let (below, above) = ranges.split_at(ranges.len() / 2);
+    let pivot = above.first().map_or(0, |(start, _)| *start);
+    let (below, above) = (tree(below), tree(above));
+    let mut code = match u8::try_from(below.len()) {
+        Ok(skip) => vec![Instruction { code: 0x35, if_true: skip, if_false: 0, value: pivot }],
+        Err(_) => {
+            let skip = u32::try_from(below.len()).unwrap_or(u32::MAX);
+            vec![
+                Instruction { code: 0x35, if_true: 0, if_false: 1, value: pivot },
+                Instruction { code: 0x05, if_true: 0, if_false: 0, value: skip },
+            ]
+        }
+    };
+    code.extend(below);
+    code.extend(above);
+    code
+}
+
+fn leaf(action: Action) -> Vec<Instruction> {
+    let refused = answer(REFUSE | libc::EPERM.cast_unsigned());
+    match action {
+        Action::Allow => vec![answer(ALLOW)],
+        Action::Refuse(error) => vec![answer(REFUSE | error.cast_unsigned())],
+        Action::Tell => vec![answer(TELL)],
+        Action::Check(Check::PlainClone) => {
+            vec![argument(0), jump_any_bit(NAMESPACES, 1, 0), answer(ALLOW), answer(TELL)]
+        }
+        Action::Check(Check::ThreadOnly) => {
+            vec![argument(0), jump_any_bit(CLONE_THREAD, 0, 1), answer(ALLOW), refused]
+        }
+        Action::Check(Check::SocketFamily) => vec![
+            argument(0),
+            jump_equal(libc::AF_UNIX.cast_unsigned(), 5, 0),
+            jump_equal(libc::AF_INET.cast_unsigned(), 4, 0),
+            jump_equal(libc::AF_INET6.cast_unsigned(), 3, 0),
+            jump_equal(libc::AF_NETLINK.cast_unsigned(), 0, 3),
+            argument(2),
+            jump_equal(libc::NETLINK_ROUTE.cast_unsigned(), 0, 1),
+            answer(ALLOW),
+            refused,
+        ],
+        Action::Check(Check::NoneOf(index, values)) => one_of(index, values, refused, answer(ALLOW)),
+        Action::Check(Check::OneOf(index, values)) => one_of(index, values, answer(ALLOW), refused),
+    }
+}
+
+fn one_of(index: u32, values: &[u32], found: Instruction, other: Instruction) -> Vec<Instruction> {
+    let mut code = vec![argument(index)];
+    for (place, value) in values.iter().enumerate() {
+        // Over the comparisons still to come and the answer for "other".
+        let skip = u8::try_from(values.len() - place).unwrap_or(u8::MAX);
+        code.push(jump_equal(*value, skip, 0));
+    }
+    code.push(other);
+    code.push(found);
+    code
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Descriptors: opening below a handle, duplicating to a number, closing ranges.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use super::{check, check_int};
+
+/// Opens `path` below `dir` (`None`: the current folder) with raw `flags`, always close-on-exec. Signal-safe.
+pub(crate) fn open_at(dir: Option<BorrowedFd<'_>>, path: &CStr, flags: i32, mode: u32) -> io::Result<OwnedFd> {
+    let dir = dir.map_or(libc::AT_FDCWD, |fd| fd.as_raw_fd());
+    // SAFETY: `path` is a NUL-terminated string that outlives the call; the other arguments are integers.
+    let fd = unsafe { libc::openat(dir, path.as_ptr(), flags | libc::O_CLOEXEC, mode) };
+    let fd = check_int(fd)?;
+    // SAFETY: the kernel just made `fd` and nobody else knows it, so this is its only owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes `folder` below the current folder; one that exists is fine. Signal-safe.
+pub(crate) fn make_folder(path: &CStr, mode: u32) -> io::Result<()> {
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    match check_int(unsafe { libc::mkdirat(libc::AT_FDCWD, path.as_ptr(), mode) }) {
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Makes the link `path` that says `target`. Signal-safe.
+pub(crate) fn make_link(target: &CStr, path: &CStr) -> io::Result<()> {
+    // SAFETY: both strings are NUL-terminated and outlive the call.
+    check_int(unsafe { libc::symlinkat(target.as_ptr(), libc::AT_FDCWD, path.as_ptr()) }).map(|_| ())
+}
+
+/// Writes all of `bytes`. Signal-safe.
+pub(crate) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        // SAFETY: the pointer and length describe `bytes`, which is borrowed for the call.
+        let wrote = unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(wrote) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(wrote) => bytes = bytes.get(wrote..).unwrap_or_default(),
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Duplicates `fd` to a number of at least `least`, close-on-exec. The number is the caller's to close. Signal-safe.
+pub(crate) fn dup_above(fd: RawFd, least: RawFd) -> io::Result<RawFd> {
+    // SAFETY: F_DUPFD_CLOEXEC takes an integer and touches no memory.
+    check_int(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) })
+}
+
+/// Makes `to` a copy of `from`, replacing whatever `to` was; `flags` is 0 or `O_CLOEXEC`. Signal-safe.
+pub(crate) fn dup_onto(from: RawFd, to: RawFd, flags: i32) -> io::Result<()> {
+    // SAFETY: dup3 takes integers and touches no memory.
+    check_int(unsafe { libc::dup3(from, to, flags) }).map(|_| ())
+}
+
+/// Closes every descriptor from `first` on. Signal-safe.
+pub(crate) fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: close_range takes integers; the callers own no descriptor above `first` that they use afterwards.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(|_| ())
+}
+
+/// Takes over an inherited descriptor number that the caller knows to be open and unowned.
+pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD takes no further argument and touches no memory.
+    check_int(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
+    // SAFETY: `fd` is open (just asked) and, by this function's contract, owned by nothing else in this process.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets or clears close-on-exec. Signal-safe.
+pub(crate) fn set_close_on_exec(fd: RawFd, on: bool) -> io::Result<()> {
+    let flags = if on { libc::FD_CLOEXEC } else { 0 };
+    // SAFETY: F_SETFD takes an integer and touches no memory.
+    check_int(unsafe { libc::fcntl(fd, libc::F_SETFD, flags) }).map(|_| ())
+}
+
+/// Waits until one of `descriptors` is ready.
+#[cfg(feature = "inside")]
+pub(crate) fn poll<const N: usize>(
+    descriptors: [Option<(BorrowedFd<'_>, crate::inside::Interest)>; N],
+) -> io::Result<[crate::inside::Readiness; N]> {
+    use crate::inside::{Interest, Readiness};
+    let mut list = descriptors.map(|one| {
+        let (fd, events) = one.map_or((-1, 0), |(fd, interest)| {
+            let events = match interest {
+                Interest::Read => libc::POLLIN,
+                Interest::Write => libc::POLLOUT,
+                Interest::ReadAndWrite => libc::POLLIN | libc::POLLOUT,
+            };
+            (fd.as_raw_fd(), events)
+        });
+        libc::pollfd { fd, events, revents: 0 }
+    });
+    loop {
+        let count = libc::nfds_t::try_from(N).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the pointer and count describe `list`; the descriptors are borrowed for the call.
+        match check_int(unsafe { libc::poll(list.as_mut_ptr(), count, -1) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) => break,
+        }
+    }
+    let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+    Ok(list.map(|one| Readiness {
+        read: one.revents & (libc::POLLIN | over) != 0,
+        write: one.revents & (libc::POLLOUT | over) != 0,
+    }))
+}
+
+/// Whether reading would not block, now.
+#[cfg(feature = "inside")]
+pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the pointer and count describe `one`; a timeout of 0 never blocks.
+    Ok(check_int(unsafe { libc::poll(&raw mut one, 1, 0) })? > 0)
+}
+
+/// A sealed, anonymous, executable file holding `bytes`.
+#[cfg(feature = "host")]
+pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
+    const EXEC: u32 = 0x10; // MFD_EXEC: asked for explicitly since Linux 6.3 warns without
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: `name` is a NUL-terminated string that outlives the call.
+    let mut fd = unsafe { libc::memfd_create(name.as_ptr(), flags | EXEC) };
+    if fd == -1 {
+        // SAFETY: as above; older kernels refuse the flag.
+        fd = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+    }
+    let fd = check_int(fd)?;
+    // SAFETY: the kernel just made `fd` and nobody else knows it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    write_all(std::os::fd::AsFd::as_fd(&fd), bytes)?;
+    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
+    // SAFETY: F_ADD_SEALS takes an integer and touches no memory.
+    check_int(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(fd)
+}
+
+/// Space and inodes of the file system behind a handle.
+#[cfg(feature = "host")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Bytes still free.
+    pub bytes_free: u64,
+    /// Inodes in all.
+    pub inodes: u64,
+    /// Inodes still free.
+    pub inodes_free: u64,
+}
+
+/// Asks how full the file system behind `fd` is.
+#[cfg(feature = "host")]
+pub(crate) fn space(fd: BorrowedFd<'_>) -> io::Result<Space> {
+    let mut answer = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: `answer` is writable memory of the size that fstatfs fills.
+    check_int(unsafe { libc::fstatfs(fd.as_raw_fd(), answer.as_mut_ptr()) })?;
+    // SAFETY: fstatfs succeeded, and an all-zero statfs is valid anyway.
+    let answer = unsafe { answer.assume_init() };
+    let block = u64::try_from(answer.f_bsize).unwrap_or(0);
+    Ok(Space {
+        bytes: answer.f_blocks.saturating_mul(block),
+        bytes_free: answer.f_bavail.saturating_mul(block),
+        inodes: answer.f_files,
+        inodes_free: answer.f_ffree,
+    })
+}

@@ -1,0 +1,157 @@
+//! Seccomp and Landlock: the two fences a process puts around itself and can never take down.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::check;
+#[cfg(feature = "host")]
+use super::check_int;
+
+/// One instruction of a classic BPF program, as the kernel reads it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instruction {
+    /// Operation.
+    pub code: u16,
+    /// Jump if true.
+    pub if_true: u8,
+    /// Jump if false.
+    pub if_false: u8,
+    /// Operand.
+    pub value: u32,
+}
+
+#[repr(C)]
+struct Program {
+    length: libc::c_ushort,
+    first: *const Instruction,
+}
+
+/// Whether a filter tells somebody of the calls it stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listener {
+    /// Nobody listens.
+    None,
+    /// A descriptor is made on which stopped calls are told.
+    New,
+}
+
+/// Filters this thread's system calls from now on. Signal-safe.
+pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Result<Option<OwnedFd>> {
+    const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+    let length = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = Program { length, first: instructions.as_ptr() };
+    let flags = match listener {
+        Listener::None => 0,
+        Listener::New => libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE,
+    };
+    let mode = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: `program` and the instructions it points at are read during the call and outlive it.
+    let mut made = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
+    if made == -1 && listener == Listener::New {
+        // Kernels before 5.19 do not know WAIT_KILLABLE.
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        // SAFETY: as above.
+        made = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
+    }
+    let made = i32::try_from(check(made)?).map_err(|_| io::ErrorKind::InvalidData)?;
+    match listener {
+        Listener::None => Ok(None),
+        // SAFETY: the kernel just made this descriptor and nobody else knows it.
+        Listener::New => Ok(Some(unsafe { OwnedFd::from_raw_fd(made) })),
+    }
+}
+
+/// A system call that a filter stopped and told of.
+#[cfg(feature = "host")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    pub(crate) id: u64,
+    /// The caller, as this process numbers it (0: already gone).
+    pub pid: u32,
+    /// The system call's number.
+    pub number: i32,
+}
+
+#[cfg(feature = "host")]
+impl Stopped {
+    /// What the call is called.
+    pub fn name(&self) -> Option<&'static str> {
+        crate::seccomp::name_of(self.number)
+    }
+}
+
+/// Takes the next stopped call. Blocks unless the descriptor was polled readable.
+#[cfg(feature = "host")]
+pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
+    // SAFETY: an all-zero seccomp_notif is valid, and the kernel demands zeroes.
+    let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    const RECEIVE: libc::c_ulong = 0xc050_2100; // SECCOMP_IOCTL_NOTIF_RECV
+    // SAFETY: the request fills a seccomp_notif (80 bytes, as its number says).
+    check_int(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut notice) })?;
+    Ok(Stopped { id: notice.id, pid: notice.pid, number: notice.data.nr })
+}
+
+/// Answers a stopped call with `EPERM`. A caller that is gone meanwhile is fine.
+#[cfg(feature = "host")]
+pub(crate) fn refuse(listener: BorrowedFd<'_>, stopped: Stopped) -> io::Result<()> {
+    const SEND: libc::c_ulong = 0xc018_2101; // SECCOMP_IOCTL_NOTIF_SEND
+    let answer = libc::seccomp_notif_resp { id: stopped.id, val: 0, error: -libc::EPERM, flags: 0 };
+    // SAFETY: the request reads a seccomp_notif_resp (24 bytes, as its number says).
+    match check_int(unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw const answer) }) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Which Landlock version the kernel has; an error where it has none. Signal-safe.
+pub(crate) fn landlock_version() -> io::Result<u32> {
+    const VERSION: u32 = 1;
+    let nothing = std::ptr::null::<u8>();
+    // SAFETY: with this flag the kernel demands a null pointer and size 0, and reads no memory.
+    let version = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, VERSION) })?;
+    u32::try_from(version).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// What a Landlock rule set handles: everything handled and not allowed is refused.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Handled {
+    pub(crate) files: u64,
+    pub(crate) net: u64,
+    pub(crate) scoped: u64,
+}
+
+/// A new, empty rule set. Signal-safe.
+pub(crate) fn landlock_rules(handled: Handled, version: u32) -> io::Result<OwnedFd> {
+    let size = match version {
+        0..=3 => 8,
+        4 | 5 => 16,
+        _ => size_of::<Handled>(),
+    };
+    // SAFETY: `handled` is at least `size` bytes and outlives the call.
+    let fd = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size, 0) })?;
+    let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?;
+    // SAFETY: the kernel just made this descriptor and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Allows `access` beneath what `place` is open on. Signal-safe.
+pub(crate) fn landlock_allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, access: u64) -> io::Result<()> {
+    #[repr(C, packed)]
+    struct Beneath {
+        access: u64,
+        place: i32,
+    }
+    const PATH_BENEATH: libc::c_int = 1;
+    let rule = Beneath { access, place: place.as_raw_fd() };
+    // SAFETY: `rule` has the packed layout the kernel reads and outlives the call.
+    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules.as_raw_fd(), PATH_BENEATH, &raw const rule, 0) })
+        .map(|_| ())
+}
+
+/// Puts the fence up for this thread and its children. Signal-safe.
+pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the call takes integers.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) }).map(|_| ())
+}

@@ -1,0 +1,105 @@
+//! Mounts. Everything here is signal-safe and works on paths relative to the current folder, or on handles.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::{check, check_int};
+
+const OPEN_TREE_CLONE: libc::c_uint = 1;
+const AT_RECURSIVE: libc::c_uint = 0x8000;
+const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
+
+/// Mount attributes, as `mount_setattr` wants them.
+pub(crate) mod attr {
+    pub(crate) const RDONLY: u64 = 1;
+    pub(crate) const NOSUID: u64 = 2;
+    pub(crate) const NODEV: u64 = 4;
+    pub(crate) const NOEXEC: u64 = 8;
+}
+
+#[repr(C)]
+struct Attributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Keeps every later mount in this namespace.
+pub(crate) fn make_private() -> io::Result<()> {
+    // SAFETY: a propagation change reads only the target path, which is a static NUL-terminated string.
+    let done = unsafe {
+        libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null())
+    };
+    check_int(done).map(|_| ())
+}
+
+/// Mounts a new file system of `kind` at `target` with its own options.
+pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, options: &CStr) -> io::Result<()> {
+    // SAFETY: all strings are NUL-terminated and outlive the call; tmpfs and proc read `options` as such a string.
+    let done = unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) };
+    check_int(done).map(|_| ())
+}
+
+/// A detached copy of what is mounted at `source` and below, with `attributes` set on every part, put at `target`.
+pub(crate) fn bind(source: BorrowedFd<'_>, target: &CStr, attributes: u64) -> io::Result<()> {
+    let flags = OPEN_TREE_CLONE | AT_RECURSIVE | libc::AT_EMPTY_PATH.cast_unsigned() | libc::O_CLOEXEC.cast_unsigned();
+    // SAFETY: the path is a static empty string; the handle is borrowed for the call.
+    let tree = unsafe { libc::syscall(libc::SYS_open_tree, source.as_raw_fd(), c"".as_ptr(), flags) };
+    let tree = i32::try_from(check(tree)?).map_err(|_| io::ErrorKind::InvalidData)?;
+    // SAFETY: the kernel just made this descriptor and nobody else knows it.
+    let tree = unsafe { OwnedFd::from_raw_fd(tree) };
+    set_attributes(Some(&tree), c"", attributes, AT_RECURSIVE)?;
+    // SAFETY: both paths are NUL-terminated and outlive the call; the handle is borrowed.
+    let moved = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    };
+    check(moved).map(|_| ())
+}
+
+/// Makes the mount at `path` read-only and so on, itself alone.
+pub(crate) fn restrict(path: &CStr, attributes: u64) -> io::Result<()> {
+    set_attributes(None, path, attributes, 0)
+}
+
+fn set_attributes(at: Option<&OwnedFd>, path: &CStr, set: u64, depth: libc::c_uint) -> io::Result<()> {
+    let attributes = Attributes { set, clear: 0, propagation: 0, user_namespace: 0 };
+    let (dir, flags) = at.map_or((libc::AT_FDCWD, depth), |fd| {
+        (fd.as_raw_fd(), depth | libc::AT_EMPTY_PATH.cast_unsigned())
+    });
+    // SAFETY: `path` and `attributes` outlive the call, and the size given is that of the structure.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            dir,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    check(done).map(|_| ())
+}
+
+/// Makes the current folder the root and lets go of the old one.
+pub(crate) fn become_root() -> io::Result<()> {
+    // SAFETY: both paths are static NUL-terminated strings.
+    check(unsafe { libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) })?;
+    // SAFETY: the path is a static NUL-terminated string.
+    check_int(unsafe { libc::umount2(c".".as_ptr(), libc::MNT_DETACH) })?;
+    change_folder(c"/")
+}
+
+/// Changes the current folder.
+pub(crate) fn change_folder(path: &CStr) -> io::Result<()> {
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    check_int(unsafe { libc::chdir(path.as_ptr()) }).map(|_| ())
+}

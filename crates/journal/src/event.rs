@@ -1,0 +1,316 @@
+//! The events: a closed set, each saying what happened, when, in which session, and who saw it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::{ExecutionId, LeaseId, Principal, SessionId, Text};
+
+mod parts;
+
+pub use parts::{By, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, Status, Stream, Truncated, Usage};
+
+/// The version of the event form that this program writes and reads.
+const VERSION: u64 = 1;
+
+/// The most bytes of canonical JSON that one event may take.
+pub const MAX_EVENT_BYTES: usize = 1 << 20;
+
+/// Files named in one `files_out` event, so that it stays far below [`MAX_EVENT_BYTES`].
+const FILES_PER_EVENT: usize = 100;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When, to the microsecond.
+    pub at: Timestamp,
+    /// The session whose chain it belongs to.
+    pub session: SessionId,
+    /// The execution it concerns, if it concerns one.
+    pub execution: Option<ExecutionId>,
+    /// Who says so.
+    pub origin: Origin,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// Who says that an event happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Seen by the host: verdicts rest on these.
+    Host,
+    /// Said by the worker of itself: a claim.
+    Sandbox,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Kind {
+    /// A session begins under a policy.
+    SessionOpened {
+        /// The policy in force.
+        policy: PolicyRef,
+        /// Who owns the session.
+        principal: Principal,
+        /// What the sandbox is made of.
+        backend: Text,
+        /// What holds each rule.
+        enforcement: Vec<Enforcement>,
+    },
+    /// An execution is about to start.
+    ExecutionStarted {
+        /// The language, or `program` for any other.
+        language: Text,
+        /// The file name or the program's name.
+        program: Option<Text>,
+        /// blake3 of the code, or of the arguments joined with NUL.
+        code: crate::Hash,
+        /// How long the code is.
+        #[serde(serialize_with = "parts::safe")]
+        bytes: u64,
+        /// What is put into the workspace.
+        files: Vec<FileIn>,
+        /// The limits in force.
+        limits: Limits,
+    },
+    /// A part of what the program printed.
+    Output {
+        /// Where it was printed.
+        stream: Stream,
+        /// Counts from 1 in each stream.
+        #[serde(serialize_with = "parts::safe")]
+        number: u64,
+        /// The part, cleaned.
+        text: Text,
+    },
+    /// An execution is over.
+    ExecutionEnded {
+        /// How it ended.
+        status: Status,
+        /// The program's own exit code, if it came to one.
+        exit_code: Option<i32>,
+        /// The stable code of what went wrong.
+        error: Option<Text>,
+        /// What it used.
+        usage: Usage,
+        /// Digest of the policy it ran under.
+        policy: Text,
+        /// What was cut from the answer.
+        truncated: Truncated,
+        /// The beginning of what it printed, if the policy wants it kept.
+        output: Option<Output>,
+    },
+    /// Something was tried that the policy forbids.
+    Violation {
+        /// What kind of thing was tried.
+        what: Text,
+        /// What exactly.
+        detail: Text,
+        /// The rule that forbids it.
+        rule: Text,
+    },
+    /// A limit was reached.
+    LimitHit {
+        /// The limit's stable code.
+        code: Text,
+        /// The rule that sets it.
+        rule: Text,
+        /// What held it.
+        by: By,
+    },
+    /// Something was refused before it started.
+    Refused {
+        /// The stable code of the refusal.
+        code: Text,
+        /// The rule that refused.
+        rule: Text,
+        /// What would help.
+        hint: Option<Text>,
+    },
+    /// Somebody asked for the session to be stopped.
+    StopRequested {
+        /// Who asked.
+        by: Principal,
+    },
+    /// What a dead process left behind was removed; whatever ran in the session is lost.
+    Swept {
+        /// What was removed, or `nothing`.
+        what: Text,
+        /// How many.
+        #[serde(serialize_with = "parts::safe")]
+        count: u64,
+        /// The lease of the dead process.
+        lease: LeaseId,
+    },
+    /// Files left the sandbox.
+    FilesOut {
+        /// Which.
+        files: Vec<FileOut>,
+    },
+    /// A session is over; nothing follows.
+    SessionClosed {
+        /// Why.
+        reason: Text,
+    },
+}
+
+impl Kind {
+    /// Whether the chain's head is signed when this is written.
+    pub fn is_signed(&self) -> bool {
+        matches!(self, Kind::ExecutionEnded { .. } | Kind::SessionClosed { .. })
+    }
+
+    /// The name under which it is written, such as `session_opened`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::SessionOpened { .. } => "session_opened",
+            Kind::ExecutionStarted { .. } => "execution_started",
+            Kind::Output { .. } => "output",
+            Kind::ExecutionEnded { .. } => "execution_ended",
+            Kind::Violation { .. } => "violation",
+            Kind::LimitHit { .. } => "limit_hit",
+            Kind::Refused { .. } => "refused",
+            Kind::StopRequested { .. } => "stop_requested",
+            Kind::Swept { .. } => "swept",
+            Kind::FilesOut { .. } => "files_out",
+            Kind::SessionClosed { .. } => "session_closed",
+        }
+    }
+}
+
+/// The text is not an event that this program could have written.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// It was written by a newer program, or its version was changed.
+    #[error("unknown event version `{0}`")]
+    Version(String),
+    /// A field is missing, unknown or of the wrong form.
+    #[error("not an event")]
+    Form(#[source] serde_json::Error),
+    /// The same event has one canonical text, and this is not it.
+    #[error("not the canonical text of its event")]
+    NotCanonical,
+    /// More than [`MAX_EVENT_BYTES`].
+    #[error("event of {bytes} bytes is over the limit of {limit}", limit = MAX_EVENT_BYTES)]
+    TooLarge {
+        /// Its size as canonical JSON.
+        bytes: usize,
+    },
+}
+
+impl Event {
+    /// An event that the host sees now.
+    pub fn host(session: SessionId, execution: Option<ExecutionId>, kind: Kind) -> Event {
+        Event {
+            at: now(),
+            session,
+            execution,
+            origin: Origin::Host,
+            kind,
+        }
+    }
+
+    /// What the sandbox claims now.
+    pub fn claim(session: SessionId, execution: Option<ExecutionId>, kind: Kind) -> Event {
+        Event {
+            at: now(),
+            session,
+            execution,
+            origin: Origin::Sandbox,
+            kind,
+        }
+    }
+
+    /// The one text of this event: canonical JSON (RFC 8785).
+    pub fn canonical(&self) -> Result<String, EventError> {
+        let text = serde_json_canonicalizer::to_string(self).map_err(EventError::Form)?;
+        if text.len() > MAX_EVENT_BYTES {
+            return Err(EventError::TooLarge { bytes: text.len() });
+        }
+        Ok(text)
+    }
+
+    /// Reads back what [`Event::canonical`] wrote, and nothing else.
+    pub fn parse(text: &str) -> Result<Event, EventError> {
+        if text.len() > MAX_EVENT_BYTES {
+            return Err(EventError::TooLarge { bytes: text.len() });
+        }
+        let mut fields: Map<String, Value> = serde_json::from_str(text).map_err(EventError::Form)?;
+        match fields.remove("v") {
+            Some(Value::Number(version)) if version.as_u64() == Some(VERSION) => {}
+            other => {
+                return Err(EventError::Version(other.map_or_else(
+                    || "none".to_owned(),
+                    |value| Text::clean(&value.to_string()).to_string(),
+                )));
+            }
+        }
+        let event = Event {
+            at: take(&mut fields, "at")?,
+            session: take(&mut fields, "session")?,
+            execution: take(&mut fields, "execution")?,
+            origin: take(&mut fields, "origin")?,
+            kind: serde_json::from_value(Value::Object(fields)).map_err(EventError::Form)?,
+        };
+        // Duplicate keys, other spellings of a time or number: one event, one text.
+        if event.canonical()? == text {
+            Ok(event)
+        } else {
+            Err(EventError::NotCanonical)
+        }
+    }
+}
+
+fn take<T: serde::de::DeserializeOwned>(fields: &mut Map<String, Value>, name: &str) -> Result<T, EventError> {
+    serde_json::from_value(fields.remove(name).unwrap_or(Value::Null)).map_err(EventError::Form)
+}
+
+/// Now, to the microsecond.
+fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a> {
+            v: u64,
+            at: Timestamp,
+            session: SessionId,
+            execution: Option<ExecutionId>,
+            origin: Origin,
+            #[serde(flatten)]
+            kind: &'a Kind,
+        }
+        Flat {
+            v: VERSION,
+            at: self.at,
+            session: self.session,
+            execution: self.execution,
+            origin: self.origin,
+            kind: &self.kind,
+        }
+        .serialize(serializer)
+    }
+}
+
+/// As many `files_out` events as it takes to name all the files.
+pub fn files_out(files: &[FileOut]) -> impl Iterator<Item = Kind> + '_ {
+    files
+        .chunks(FILES_PER_EVENT)
+        .map(|files| Kind::FilesOut { files: files.to_vec() })
+}
+
+/// As many `output` events as it takes to keep all of what was printed on one stream.
+pub fn output_parts(stream: Stream, printed: &[u8]) -> impl Iterator<Item = Kind> {
+    let pieces = Text::pieces(&String::from_utf8_lossy(printed));
+    (1..)
+        .zip(pieces)
+        .map(move |(number, text)| Kind::Output { stream, number, text })
+}
+
+#[cfg(test)]
+mod tests;

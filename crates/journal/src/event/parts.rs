@@ -1,0 +1,211 @@
+//! The parts that events are made of.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::Text;
+
+/// The largest whole number that JSON carries without loss everywhere.
+const SAFE: u64 = (1 << 53) - 1;
+
+/// Writes a number, held at what JSON carries without loss: canonical text must read back equal.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+pub(super) fn safe<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64((*number).min(SAFE))
+}
+
+#[expect(clippy::ref_option, reason = "serde passes fields by reference")]
+fn safe_option<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| number.min(SAFE)).serialize(serializer)
+}
+
+/// A policy by name and digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyRef {
+    /// What its file calls it.
+    pub name: Text,
+    /// Digest of the policy in force.
+    pub digest: Text,
+}
+
+/// What holds a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A control group of the kernel.
+    Cgroup,
+    /// A resource limit of the process.
+    Rlimit,
+    /// A kernel namespace.
+    Namespace,
+    /// A system call filter.
+    Seccomp,
+    /// Landlock, the second fence around files.
+    Landlock,
+    /// A size given to a file system.
+    Quota,
+    /// The host looks now and then, and kills.
+    Watch,
+    /// The only door out.
+    Gateway,
+}
+
+/// One rule and what holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Enforcement {
+    /// The rule's address in the policy.
+    pub rule: Text,
+    /// What holds it.
+    pub by: By,
+}
+
+/// A file put into the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileIn {
+    /// Its name there.
+    pub path: Text,
+    /// Its size.
+    #[serde(serialize_with = "safe")]
+    pub bytes: u64,
+}
+
+/// A file that left the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileOut {
+    /// Its name in the workspace.
+    pub path: Text,
+    /// Its size.
+    #[serde(serialize_with = "safe")]
+    pub bytes: u64,
+    /// Its digest, in hexadecimal.
+    pub sha256: Text,
+}
+
+/// The limits of an execution; absent means none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Wall time in milliseconds.
+    #[serde(serialize_with = "safe_option")]
+    pub wall_ms: Option<u64>,
+    /// Processor time in milliseconds.
+    #[serde(serialize_with = "safe_option")]
+    pub cpu_ms: Option<u64>,
+    /// Memory.
+    #[serde(serialize_with = "safe_option")]
+    pub memory_bytes: Option<u64>,
+    /// Processes at once.
+    #[serde(serialize_with = "safe_option")]
+    pub processes: Option<u64>,
+    /// Open files of one process.
+    #[serde(serialize_with = "safe_option")]
+    pub open_files: Option<u64>,
+    /// Writable space.
+    #[serde(serialize_with = "safe_option")]
+    pub disk_bytes: Option<u64>,
+    /// What is kept of the output.
+    #[serde(serialize_with = "safe_option")]
+    pub output_bytes: Option<u64>,
+}
+
+/// Where an execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Under way.
+    Running,
+    /// The program ended by itself, successfully.
+    Completed,
+    /// The program ended by itself, with an error.
+    Failed,
+    /// Out of wall or processor time.
+    TimedOut,
+    /// Killed at a limit.
+    Killed,
+    /// Stopped on request.
+    Cancelled,
+    /// Never started.
+    Refused,
+    /// Waits for a person.
+    WaitingApproval,
+    /// Its process died; what became of it is not known.
+    Lost,
+}
+
+impl Status {
+    /// The name under which it is written, such as `timed_out`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::TimedOut => "timed_out",
+            Status::Killed => "killed",
+            Status::Cancelled => "cancelled",
+            Status::Refused => "refused",
+            Status::WaitingApproval => "waiting_approval",
+            Status::Lost => "lost",
+        }
+    }
+
+    /// Whether an execution can still go on from here.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Status::Running | Status::WaitingApproval)
+    }
+}
+
+/// What an execution used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Wall time in milliseconds.
+    #[serde(serialize_with = "safe")]
+    pub wall_ms: u64,
+    /// Processor time in milliseconds.
+    #[serde(serialize_with = "safe")]
+    pub cpu_ms: u64,
+    /// The most memory it had at once.
+    #[serde(serialize_with = "safe")]
+    pub peak_memory_bytes: u64,
+    /// Calls at the gateway.
+    #[serde(serialize_with = "safe")]
+    pub calls: u64,
+    /// Bytes that left through the gateway.
+    #[serde(serialize_with = "safe")]
+    pub egress_bytes: u64,
+}
+
+/// What was cut from an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Truncated {
+    /// Standard output was cut.
+    pub stdout: bool,
+    /// Standard error was cut.
+    pub stderr: bool,
+    /// The value was cut.
+    pub value: bool,
+}
+
+/// The beginning of what a program printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    /// Of its standard output.
+    pub stdout: Text,
+    /// Of its standard error.
+    pub stderr: Text,
+}
+
+/// One of the two streams of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}

@@ -1,0 +1,208 @@
+use super::*;
+use crate::Hash;
+
+fn session() -> SessionId {
+    "s_01jcr0000000000000000000zz".parse().unwrap()
+}
+
+fn every_kind() -> Vec<Kind> {
+    let mut kinds = kinds_of_life();
+    kinds.extend(kinds_of_trouble());
+    kinds
+}
+
+fn kinds_of_life() -> Vec<Kind> {
+    let policy = PolicyRef {
+        name: "default".into(),
+        digest: "blake3:00".into(),
+    };
+    vec![
+        Kind::SessionOpened {
+            policy,
+            principal: Principal::Local(1000),
+            backend: "native".into(),
+            enforcement: vec![Enforcement {
+                rule: "proc.mem_limit".into(),
+                by: By::Cgroup,
+            }],
+        },
+        Kind::ExecutionStarted {
+            language: "typescript".into(),
+            program: Some("a.ts".into()),
+            code: Hash::of(b"1 + 1"),
+            bytes: 5,
+            files: vec![FileIn {
+                path: "in.csv".into(),
+                bytes: 3,
+            }],
+            limits: Limits {
+                wall_ms: Some(30_000),
+                ..Limits::default()
+            },
+        },
+        Kind::Output {
+            stream: Stream::Stdout,
+            number: 1,
+            text: "hi\n".into(),
+        },
+        Kind::ExecutionEnded {
+            status: Status::Completed,
+            exit_code: Some(-1),
+            error: None,
+            usage: Usage {
+                wall_ms: 1,
+                ..Usage::default()
+            },
+            policy: "blake3:00".into(),
+            truncated: Truncated::default(),
+            output: Some(Output {
+                stdout: "2".into(),
+                stderr: "".into(),
+            }),
+        },
+        Kind::FilesOut {
+            files: vec![FileOut {
+                path: "o".into(),
+                bytes: 1,
+                sha256: "ab".into(),
+            }],
+        },
+        Kind::SessionClosed { reason: "done".into() },
+    ]
+}
+
+fn kinds_of_trouble() -> Vec<Kind> {
+    vec![
+        Kind::Violation {
+            what: "syscall".into(),
+            detail: "mount".into(),
+            rule: "seccomp".into(),
+        },
+        Kind::LimitHit {
+            code: "limit.wall".into(),
+            rule: "proc.wall_timeout".into(),
+            by: By::Watch,
+        },
+        Kind::Refused {
+            code: "policy.ceiling".into(),
+            rule: "net.enabled".into(),
+            hint: None,
+        },
+        Kind::StopRequested {
+            by: Principal::Local(0),
+        },
+        Kind::Swept {
+            what: "cgroup".into(),
+            count: 2,
+            lease: "l_01jcr0000000000000000000zz".parse().unwrap(),
+        },
+    ]
+}
+
+#[test]
+fn every_event_reads_back_as_itself() {
+    for kind in every_kind() {
+        for origin in [Origin::Host, Origin::Sandbox] {
+            let execution = Some(ExecutionId::generate().unwrap());
+            let mut event = Event::host(session(), execution, kind.clone());
+            event.origin = origin;
+            let text = event.canonical().unwrap();
+            assert_eq!(Event::parse(&text).unwrap(), event, "{text}");
+            assert!(text.contains(&format!(r#""kind":"{}""#, kind.name())), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_canonical_text_of_an_event_does_not_change() {
+    let event = Event {
+        at: "2026-11-15T12:00:00.123456Z".parse().unwrap(),
+        session: session(),
+        execution: None,
+        origin: Origin::Host,
+        kind: Kind::SessionClosed {
+            reason: "idle\u{1b}".into(),
+        },
+    };
+    assert_eq!(
+        event.canonical().unwrap(),
+        r#"{"at":"2026-11-15T12:00:00.123456Z","execution":null,"kind":"session_closed","origin":"host","reason":"idle\\u{1b}","session":"s_01jcr0000000000000000000zz","v":1}"#
+    );
+}
+
+const GOOD: &str = r#"{"at":"2026-11-15T12:00:00Z","execution":null,"kind":"session_closed","origin":"host","reason":"r","session":"s_01jcr0000000000000000000zz","v":1}"#;
+
+#[track_caller]
+fn check(from: &str, to: &str, says: &str) {
+    let text = GOOD.replacen(from, to, 1);
+    assert_ne!(text, GOOD);
+    let error = Event::parse(&text).unwrap_err();
+    assert!(error.to_string().contains(says), "{text}: {error}");
+}
+
+#[test]
+fn only_what_was_written_reads_back() {
+    assert!(Event::parse(GOOD).is_ok());
+    check(r#","v":1"#, r#","v":2"#, "unknown event version `2`");
+    check(r#","v":1"#, "", "unknown event version `none`");
+    check(r#""reason""#, r#""extra":1,"reason""#, "not an event");
+    check(r#""reason":"r","#, "", "not an event");
+    check(r#""execution":null,"#, "", "canonical");
+    check("session_closed", "call", "not an event");
+    check("12:00:00Z", "14:00:00+02:00", "canonical");
+    check(r#""at""#, r#" "at""#, "canonical");
+    check(r#""reason":"r""#, r#""reason":"q","reason":"r""#, "canonical");
+    check(r#""host""#, r#""root""#, "not an event");
+    check("s_01jcr", "../../", "not an event");
+    check("{", "", "not an event");
+    check(r#""r""#, r#""a\nb""#, "not an event");
+}
+
+#[test]
+fn numbers_beyond_what_json_holds_are_held_at_the_most() {
+    let kind = Kind::Swept {
+        what: "x".into(),
+        count: u64::MAX,
+        lease: "l_01jcr0000000000000000000zz".parse().unwrap(),
+    };
+    let text = Event::host(session(), None, kind).canonical().unwrap();
+    assert!(text.contains(r#""count":9007199254740991"#), "{text}");
+    assert!(Event::parse(&text).is_ok());
+}
+
+#[test]
+fn long_lists_become_several_events_that_each_fit() {
+    let file = FileOut {
+        path: "\u{7f}".repeat(5000).into(),
+        bytes: 1,
+        sha256: "0".repeat(64).into(),
+    };
+    let kinds: Vec<Kind> = files_out(&vec![file; 250]).collect();
+    assert_eq!(kinds.len(), 3);
+    for kind in kinds {
+        assert!(Event::host(session(), None, kind).canonical().is_ok());
+    }
+    let printed = [b'x'; 10_000];
+    let parts: Vec<Kind> = output_parts(Stream::Stderr, &printed).collect();
+    assert_eq!(parts.len(), 3);
+    assert_eq!(output_parts(Stream::Stdout, b"").count(), 0);
+}
+
+#[test]
+fn an_event_that_is_too_large_is_refused() {
+    let part = Enforcement {
+        rule: "x".repeat(4000).into(),
+        by: By::Quota,
+    };
+    let kind = Kind::SessionOpened {
+        policy: PolicyRef {
+            name: "n".into(),
+            digest: "d".into(),
+        },
+        principal: Principal::Local(1),
+        backend: "native".into(),
+        enforcement: vec![part; 400],
+    };
+    let error = Event::host(session(), None, kind).canonical().unwrap_err();
+    assert!(matches!(error, EventError::TooLarge { .. }), "{error}");
+}

@@ -1,0 +1,178 @@
+//! Names of sessions, executions, leases and principals.
+//!
+//! An id is a prefix and 26 characters: 48 bits of milliseconds and 80 random bits, so ids sort
+//! by time, cannot be guessed and are safe in a path or URL. Nothing else parses as one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Crockford's alphabet in lower case: no `i`, `l`, `o`, `u`.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const DIGITS: usize = 26;
+const BITS_PER_DIGIT: u32 = 5;
+const RANDOM_BITS: u32 = 80;
+
+/// The text is not an id of the expected kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not {what}: expected `{expected}`")]
+pub struct IdError {
+    what: &'static str,
+    expected: &'static str,
+}
+
+/// The operating system gave no random bytes; no id is made without them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system gave no random bytes: {0}")]
+pub struct NoEntropy(getrandom::Error);
+
+impl NoEntropy {
+    pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        getrandom::fill(bytes).map_err(NoEntropy)
+    }
+}
+
+fn generate() -> Result<u128, NoEntropy> {
+    let mut random = [0; 16];
+    NoEntropy::fill(&mut random)?;
+    let random = u128::from_le_bytes(random) & ((1 << RANDOM_BITS) - 1);
+    // A clock before 1970 sorts first; uniqueness does not depend on it.
+    let millis = u128::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
+    Ok((millis & ((1 << 48) - 1)) << RANDOM_BITS | random)
+}
+
+fn write(f: &mut fmt::Formatter<'_>, prefix: &str, value: u128) -> fmt::Result {
+    f.write_str(prefix)?;
+    for place in (0..DIGITS).rev() {
+        let shifted = value >> (place * BITS_PER_DIGIT as usize);
+        let digit = usize::from(shifted.to_le_bytes()[0] & 31);
+        fmt::Write::write_char(f, char::from(ALPHABET[digit]))?;
+    }
+    Ok(())
+}
+
+fn parse(text: &str, prefix: &str) -> Option<u128> {
+    let digits = text.strip_prefix(prefix)?.as_bytes();
+    // 26 digits hold 130 bits: the first may only carry three.
+    if digits.len() != DIGITS || !(b'0'..=b'7').contains(&digits[0]) {
+        return None;
+    }
+    digits.iter().try_fold(0_u128, |value, byte| {
+        let digit = ALPHABET.iter().position(|known| known == byte)?;
+        Some(value << BITS_PER_DIGIT | u128::try_from(digit).ok()?)
+    })
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u128);
+
+        impl $name {
+            /// A new id: now, and 80 random bits.
+            pub fn generate() -> Result<Self, NoEntropy> {
+                generate().map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write(f, $prefix, self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write(f, $prefix, self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                parse(text, $prefix).map(Self).ok_or(IdError {
+                    what: $what,
+                    expected: concat!($prefix, "<26 characters of 0-9 a-z>"),
+                })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+id!(
+    /// One user's work: `s_` and 26 characters.
+    SessionId, "s_", "a session id"
+);
+id!(
+    /// One run in a session: `x_` and 26 characters.
+    ExecutionId, "x_", "an execution id"
+);
+id!(
+    /// One process's claim on what it made: `l_` and 26 characters.
+    LeaseId, "l_", "a lease id"
+);
+
+/// Who owns a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Principal {
+    /// A user of this machine, by number: `local:<uid>`.
+    Local(u32),
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Principal::Local(uid) => write!(f, "local:{uid}"),
+        }
+    }
+}
+
+impl FromStr for Principal {
+    type Err = IdError;
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let refuse = IdError {
+            what: "a principal",
+            expected: "local:<uid>",
+        };
+        let digits = text.strip_prefix("local:").ok_or(refuse)?;
+        let uid: u32 = digits.parse().map_err(|_| refuse)?;
+        // `+7` and `007` parse as numbers, but one user has one name.
+        if uid.to_string() == digits {
+            Ok(Principal::Local(uid))
+        } else {
+            Err(refuse)
+        }
+    }
+}
+
+impl Serialize for Principal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Principal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! What happened, in order: ids, events, the hash chain over them, and the views.
+//!
+//! An act whose event cannot be written does not happen: callers await [`Recorder::record`]
+//! before they act. Each session has one chain of records; the heads of all chains form a
+//! second chain that is signed with a key kept outside the journal. Every event says whether
+//! the host saw it or the sandbox claimed it; views compute verdicts from host events only.
+//!
+//! It does not know how events are stored, who shows them, or any async runtime.
+#![forbid(unsafe_code)]
+
+mod chain;
+mod event;
+mod head;
+mod id;
+mod record;
+mod text;
+mod verify;
+mod view;
+
+pub use event::{
+    By, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin, Output, PolicyRef,
+    Status, Stream, Truncated, Usage, files_out, output_parts,
+};
+pub use id::{ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId};
+pub use record::{Cause, RecordError, Recorded, Recorder};
+pub use text::Text;
+
+pub use chain::{Hash, HashError, Link, Record, genesis};
+pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};
+pub use verify::{Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
+pub use view::{EnforcementSummary, ExecutionSummary, SessionState, SessionSummary, Violation};

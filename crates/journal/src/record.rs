@@ -1,0 +1,130 @@
+//! The one port: where events go before the acts they describe.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use crate::{Event, EventError, Hash, SessionId};
+
+/// Writes events down, in order.
+pub trait Recorder: Send + Sync {
+    /// Returns once the event is committed. On an error it is not written, and the act that it
+    /// describes must not happen.
+    fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
+}
+
+impl<R: Recorder> Recorder for Arc<R> {
+    fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
+        R::record(self, event)
+    }
+}
+
+/// Where an event stands in its session's chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its number in the session, from 1.
+    pub seq: u64,
+    /// Its hash, over everything before it.
+    pub hash: Hash,
+}
+
+/// Why an event is not written. Every caller whose event was in the same commit gets the same.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RecordError {
+    /// The session was not opened here, or belongs to another process.
+    #[error("session `{session}` does not belong to this process")]
+    NotOwned {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session is closed: nothing follows.
+    #[error("session `{session}` is closed")]
+    Closed {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session's chain in the journal goes on elsewhere: it was written by somebody else.
+    #[error("the journal already holds another record {seq} of session `{session}`")]
+    Forked {
+        /// The session.
+        session: SessionId,
+        /// The number that is taken.
+        seq: u64,
+    },
+    /// The event itself cannot be written.
+    #[error("the event cannot be written")]
+    Event {
+        /// What is wrong with it.
+        #[source]
+        source: Arc<EventError>,
+    },
+    /// No space is left.
+    #[error("the journal cannot grow: the disk is full")]
+    Full {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// Another process holds the journal for too long.
+    #[error("the journal is locked by another process")]
+    Locked {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// The journal's file is not what it was.
+    #[error("the journal is damaged")]
+    Damaged {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// The journal cannot be written for another reason.
+    #[error("the journal cannot be written")]
+    Write {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// The journal was closed while the event waited.
+    #[error("the journal is closed")]
+    Ended,
+}
+
+/// What the storage below said, shared by all callers of one commit.
+pub type Cause = Arc<dyn Error + Send + Sync>;
+
+impl RecordError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            RecordError::NotOwned { .. } => "session.not_owned",
+            RecordError::Closed { .. } => "session.closed",
+            RecordError::Forked { .. } => "journal.forked",
+            RecordError::Event { .. } => "journal.event",
+            RecordError::Full { .. } => "store.full",
+            RecordError::Locked { .. } => "store.locked",
+            RecordError::Damaged { .. } => "store.damaged",
+            RecordError::Write { .. } => "store.write",
+            RecordError::Ended => "store.closed",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            RecordError::Full { .. } => Some("free space where the data folder lies, then retry"),
+            RecordError::Locked { .. } => {
+                Some("another program holds the database open for writing; end it, then retry")
+            }
+            RecordError::Damaged { .. } => {
+                Some("run `ringfence audit verify`, then restore the data folder from a copy or move it away")
+            }
+            RecordError::Forked { .. } => Some("run `ringfence audit verify`"),
+            RecordError::NotOwned { .. }
+            | RecordError::Closed { .. }
+            | RecordError::Event { .. }
+            | RecordError::Write { .. }
+            | RecordError::Ended => None,
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Checks the chains: pure, in one pass, with memory that does not grow with the journal.
+//!
+//! A check names the first broken record of a session and what is wrong with it. What the
+//! chains cannot show is part of the report.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::chain::record_hash;
+use crate::head::{Head, HeadState, Mark, PublicKey, SignedHead};
+use crate::{Event, EventError, Kind, Link, Record, SessionId};
+
+/// Broken sessions that a report names one by one; the rest are counted.
+const NAMED: usize = 100;
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "fault", rename_all = "snake_case")]
+pub enum ChainFault {
+    /// Records between this and the one before are missing.
+    #[error("record {expected} is missing")]
+    Gap {
+        /// The first missing number.
+        expected: u64,
+    },
+    /// It does not link to the record before it.
+    #[error("it does not follow from the record before it")]
+    Link,
+    /// Its content does not have its hash: something in it was changed.
+    #[error("its content does not match its hash")]
+    Hash,
+    /// Its event has a version that this program does not know.
+    #[error("its event has the unknown version `{version}`")]
+    Version {
+        /// The version it claims.
+        version: String,
+    },
+    /// Its event is not one that this program writes.
+    #[error("its event cannot be read: {reason}")]
+    Event {
+        /// Why not.
+        reason: String,
+    },
+    /// Its event belongs to another session.
+    #[error("its event belongs to session `{session}`")]
+    OtherSession {
+        /// The session that the event names.
+        session: SessionId,
+    },
+    /// The session was closed before it.
+    #[error("it follows after the session was closed")]
+    AfterClose,
+    /// A signed head says that it had another hash.
+    #[error("signed head {head} says it had another hash")]
+    NotAsSigned {
+        /// The number of the head.
+        head: u64,
+    },
+    /// A signed head says that the session went on to here.
+    #[error("it is missing: signed head {head} says that the session had {seq} records")]
+    Cut {
+        /// The number of the head.
+        head: u64,
+        /// How many records there were.
+        seq: u64,
+    },
+}
+
+/// What is wrong with the chain of heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "fault", rename_all = "snake_case")]
+pub enum HeadFault {
+    /// Heads before this one are missing.
+    #[error("head {expected} is missing")]
+    Gap {
+        /// The first missing number.
+        expected: u64,
+    },
+    /// It does not link to the head before it.
+    #[error("it does not follow from the head before it")]
+    Link,
+    /// It was not signed with this key, or was changed afterwards.
+    #[error("its signature is wrong")]
+    Signature,
+    /// The mark beside the key remembers another head of this number.
+    #[error("the mark beside the key remembers another head of this number")]
+    NotAsMarked,
+    /// The mark beside the key remembers more heads than there are.
+    #[error("it is missing: the mark beside the key remembers {marked} heads")]
+    Cut {
+        /// How many heads there were.
+        marked: u64,
+    },
+}
+
+/// What a check of one session found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The session.
+    pub session: SessionId,
+    /// Records that it has.
+    pub records: u64,
+    /// Records up to the last signed head; cutting later ones would not be noticed.
+    pub signed: u64,
+    /// The session is closed by a signed head: nothing can have followed.
+    pub closed: bool,
+    /// The first broken record and what is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Broken<ChainFault>>,
+}
+
+/// The first broken link of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken<F> {
+    /// Its number in the chain.
+    pub number: u64,
+    /// What is wrong with it.
+    #[serde(flatten)]
+    pub fault: F,
+}
+
+/// Checks the chain of one session, record by record.
+#[derive(Debug)]
+pub struct ChainCheck {
+    last: Link,
+    signed: u64,
+    closed: bool,
+    records: u64,
+    broken: Option<Broken<ChainFault>>,
+}
+
+impl ChainCheck {
+    /// Before the session's first record.
+    pub fn new(session: SessionId) -> ChainCheck {
+        ChainCheck {
+            last: Link::start(session),
+            signed: 0,
+            closed: false,
+            records: 0,
+            broken: None,
+        }
+    }
+
+    /// The next record, in order of number.
+    pub fn record(&mut self, record: &Record) {
+        self.records += 1;
+        if self.broken.is_some() {
+            return;
+        }
+        let expected = self.last.seq + 1;
+        match self.fault(record, expected) {
+            None => self.last = record.link(),
+            Some(fault @ ChainFault::Gap { .. }) => self.break_at(expected, fault),
+            Some(fault) => self.break_at(record.seq, fault),
+        }
+    }
+
+    fn fault(&mut self, record: &Record, expected: u64) -> Option<ChainFault> {
+        if record.seq != expected {
+            return Some(ChainFault::Gap { expected });
+        }
+        if record.prev != self.last.hash {
+            return Some(ChainFault::Link);
+        }
+        if record.hash != record_hash(record.prev, record.seq, &record.json) {
+            return Some(ChainFault::Hash);
+        }
+        if self.closed {
+            return Some(ChainFault::AfterClose);
+        }
+        match record.event() {
+            Err(EventError::Version(version)) => Some(ChainFault::Version { version }),
+            Err(error) => Some(ChainFault::Event {
+                reason: error.to_string(),
+            }),
+            Ok(Event { session, .. }) if session != self.last.session => Some(ChainFault::OtherSession { session }),
+            Ok(Event { kind, .. }) => {
+                self.closed = matches!(kind, Kind::SessionClosed { .. });
+                None
+            }
+        }
+    }
+
+    /// A signed head of this session, in order of the record that it names; heads that name a
+    /// record not yet given are given later, or at the end by [`ChainCheck::finish`].
+    pub fn signed(&mut self, head: &Head) {
+        if self.broken.is_some() {
+            return;
+        }
+        if head.seq > self.last.seq {
+            let fault = ChainFault::Cut {
+                head: head.n,
+                seq: head.seq,
+            };
+            self.break_at(self.last.seq + 1, fault);
+        } else if head.seq == self.last.seq && head.record == self.last.hash {
+            self.signed = head.seq;
+            self.closed |= head.state == HeadState::Closed;
+        } else {
+            self.break_at(head.seq, ChainFault::NotAsSigned { head: head.n });
+        }
+    }
+
+    fn break_at(&mut self, number: u64, fault: ChainFault) {
+        self.broken = Some(Broken { number, fault });
+    }
+
+    /// What was found.
+    pub fn finish(self) -> Verdict {
+        Verdict {
+            session: self.last.session,
+            records: self.records,
+            signed: self.signed,
+            closed: self.closed && self.signed == self.last.seq,
+            broken: self.broken,
+        }
+    }
+}
+
+/// Checks the chain of heads, head by head.
+#[derive(Debug)]
+pub struct HeadsCheck {
+    key: PublicKey,
+    mark: Option<Mark>,
+    last: Mark,
+    heads: u64,
+    broken: Option<Broken<HeadFault>>,
+}
+
+impl HeadsCheck {
+    /// Before the first head. Without a mark, a cut of the newest heads cannot be noticed.
+    pub fn new(key: PublicKey, mark: Option<Mark>) -> HeadsCheck {
+        HeadsCheck {
+            key,
+            mark,
+            last: Mark::start(),
+            heads: 0,
+            broken: None,
+        }
+    }
+
+    /// The next head, in order of number.
+    pub fn head(&mut self, signed: &SignedHead) {
+        self.heads += 1;
+        if self.broken.is_some() {
+            return;
+        }
+        let expected = self.last.n + 1;
+        let Head { n, prev, .. } = signed.head;
+        let here = Mark::after(&signed.head);
+        let fault = if n != expected {
+            self.broken = Some(Broken {
+                number: expected,
+                fault: HeadFault::Gap { expected },
+            });
+            return;
+        } else if !self.key.signed(signed) {
+            HeadFault::Signature
+        } else if prev != self.last.hash {
+            HeadFault::Link
+        } else if self.mark.is_some_and(|mark| mark.n == n && mark != here) {
+            HeadFault::NotAsMarked
+        } else {
+            self.last = here;
+            return;
+        };
+        self.broken = Some(Broken { number: n, fault });
+    }
+
+    /// Adds what was found to a report.
+    pub fn finish(mut self, report: &mut Report) {
+        let marked = self.mark.map_or(0, |mark| mark.n);
+        if self.broken.is_none() && marked > self.last.n {
+            let number = self.last.n + 1;
+            self.broken = Some(Broken {
+                number,
+                fault: HeadFault::Cut { marked },
+            });
+        }
+        report.heads = self.heads;
+        report.broken_head = self.broken;
+        report.marked = self.mark.is_some();
+    }
+}
+
+/// What a check of the whole journal found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Report {
+    /// Sessions checked.
+    pub sessions: u64,
+    /// Records checked.
+    pub records: u64,
+    /// Heads checked.
+    pub heads: u64,
+    /// Sessions with a broken record.
+    pub broken_sessions: u64,
+    /// The first of them.
+    pub broken: Vec<Verdict>,
+    /// The first broken head and what is wrong with it.
+    pub broken_head: Option<Broken<HeadFault>>,
+    /// Records after the last signed head of their session.
+    pub unsigned_records: u64,
+    /// Sessions that have such records.
+    pub unsigned_sessions: u64,
+    /// Whether the mark beside the key was there.
+    pub marked: bool,
+}
+
+impl Report {
+    /// Counts one session's verdict.
+    pub fn add(&mut self, verdict: Verdict) {
+        self.sessions += 1;
+        self.records += verdict.records;
+        if verdict.broken.is_some() {
+            self.broken_sessions += 1;
+            if self.broken.len() < NAMED {
+                self.broken.push(verdict);
+            }
+        } else if verdict.records > verdict.signed {
+            self.unsigned_sessions += 1;
+            self.unsigned_records += verdict.records - verdict.signed;
+        }
+    }
+
+    /// Whether nothing was found broken.
+    pub fn is_ok(&self) -> bool {
+        self.broken_sessions == 0 && self.broken_head.is_none()
+    }
+
+    /// What these chains cannot show, in words.
+    pub fn cannot_show(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.unsigned_records > 0 {
+            words.push(format!(
+                "{} records in {} sessions come after the last signed head: whether more followed and were cut off",
+                self.unsigned_records, self.unsigned_sessions
+            ));
+        }
+        if !self.marked {
+            words.push(
+                "the mark beside the key is missing: whether the newest heads and sessions were cut off".to_owned(),
+            );
+        }
+        words.push("whether somebody who could read the signing key wrote the journal anew".to_owned());
+        words.push("whether a session that never reached a signed head was removed whole".to_owned());
+        words.push("whether events of origin `sandbox` are true: they are claims".to_owned());
+        words
+    }
+}
+
+/// Checks records and heads that are all in memory, such as an export read back. Records and
+/// heads may come in any order.
+pub fn verify(records: &[Record], heads: &[SignedHead], key: PublicKey, mark: Option<Mark>) -> Report {
+    let mut report = Report::default();
+    let mut sorted: Vec<&SignedHead> = heads.iter().collect();
+    sorted.sort_by_key(|signed| signed.head.n);
+    let mut check = HeadsCheck::new(key, mark);
+    for signed in sorted {
+        check.head(signed);
+    }
+    check.finish(&mut report);
+
+    let mut sessions: BTreeMap<SessionId, (Vec<&Record>, Vec<&Head>)> = BTreeMap::new();
+    for record in records {
+        sessions.entry(record.session).or_default().0.push(record);
+    }
+    for signed in heads {
+        sessions.entry(signed.head.session).or_default().1.push(&signed.head);
+    }
+    for (session, (mut records, mut heads)) in sessions {
+        records.sort_by_key(|record| record.seq);
+        heads.sort_by_key(|head| head.seq);
+        let mut check = ChainCheck::new(session);
+        let mut heads = heads.into_iter().peekable();
+        for record in records {
+            check.record(record);
+            while let Some(head) = heads.next_if(|head| head.seq <= record.seq) {
+                check.signed(head);
+            }
+        }
+        heads.for_each(|head| check.signed(head));
+        report.add(check.finish());
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! The most an operator allows, and the one way from a draft to a policy. Every key that a
+//! draft asks for is measured; every key that it leaves out takes the stricter of the built-in
+//! default and the ceiling.
+
+use std::fmt;
+
+use crate::decide::RuleSet;
+use crate::draft::{Access, Draft, FsDraft, MountDraft};
+use crate::example::FailedExample;
+use crate::layer;
+use crate::measure::Measure;
+use crate::policy::Policy;
+
+/// The most that a draft may ask for.
+#[derive(Debug, Clone)]
+pub struct Ceiling {
+    /// The nearest first; empty for a user's own word.
+    above: Vec<RuleSet>,
+}
+
+impl Ceiling {
+    /// A ceiling as an operator wrote it; what it leaves out is as in the built-in default.
+    pub fn from_draft(draft: &Draft) -> Self {
+        let draft = Draft::builtin().layer(draft);
+        Self {
+            above: vec![RuleSet {
+                prefix: "ceiling.".to_owned(),
+                draft,
+            }],
+        }
+    }
+
+    /// A policy in force as the ceiling for requests, with the ceilings above it.
+    pub fn of(policy: &Policy) -> Self {
+        Self {
+            above: policy.layers().to_vec(),
+        }
+    }
+
+    /// A user's own explicit word, which nothing is above.
+    pub const fn own_word() -> Self {
+        Self { above: Vec::new() }
+    }
+}
+
+/// One key that asks for more than the ceiling allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Excess {
+    /// The key.
+    pub key: String,
+    /// What was asked.
+    pub asked: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` asks for {}, the ceiling allows {}",
+            self.key, self.asked, self.allowed
+        )
+    }
+}
+
+/// A draft that was refused, naming everything that is too much and every example that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TooMuch {
+    /// The draft's name.
+    pub name: String,
+    /// Keys above the ceiling.
+    pub keys: Vec<Excess>,
+    /// Examples that the draft itself does not keep.
+    pub examples: Vec<FailedExample>,
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.keys.iter().map(ToString::to_string);
+        let lines: Vec<String> = keys.chain(self.examples.iter().map(ToString::to_string)).collect();
+        write!(f, "policy `{}` is refused: {}", self.name, lines.join("; "))
+    }
+}
+
+impl std::error::Error for TooMuch {}
+
+impl Draft {
+    /// Makes a policy of this draft, or says everything that is too much. What the draft leaves
+    /// out comes from the built-in default, never wider than the ceiling.
+    pub fn under(self, ceiling: &Ceiling) -> Result<Policy, TooMuch> {
+        let mut measure = Measure::default();
+        let full = match ceiling.above.first() {
+            Some(top) => beneath(&self, &top.draft, &mut measure),
+            None => Self::builtin().layer(&self),
+        };
+        let refused = |keys, examples| TooMuch {
+            name: self.name.clone(),
+            keys,
+            examples,
+        };
+        let failed = crate::example::check(&full);
+        if !measure.excess.is_empty() || !failed.is_empty() {
+            return Err(refused(measure.excess, failed));
+        }
+        Policy::assemble(full, &ceiling.above).ok_or_else(|| {
+            let missing = Excess {
+                key: "proc".to_owned(),
+                asked: "an incomplete policy".to_owned(),
+                allowed: "one with every limit".to_owned(),
+            };
+            refused(vec![missing], Vec::new())
+        })
+    }
+}
+
+fn beneath(asked: &Draft, top: &Draft, measure: &mut Measure) -> Draft {
+    let builtin = Draft::builtin();
+    let mut full = builtin.layer(asked);
+    full.fs = Some(files(asked, top, measure));
+    full.proc = Some(measure.proc(asked, &builtin, top));
+    full.net = Some(measure.net(asked, &full, top));
+    full.tools = Some(measure.tools(asked, &full, top));
+    full.data = measure.data(asked, top);
+    full.approvals = measure.approvals(asked, top);
+    full.audit = Some(measure.audit(asked, &builtin, top));
+    full
+}
+
+fn files(asked: &Draft, top: &Draft, measure: &mut Measure) -> FsDraft {
+    let empty = FsDraft::default();
+    let builtin = Draft::builtin();
+    let base = builtin.fs.as_ref().unwrap_or(&empty);
+    let asked = asked.fs.as_ref().unwrap_or(&empty);
+    let top = top.fs.as_ref().unwrap_or(&empty);
+    for mount in &asked.mounts {
+        place(mount, &top.mounts, measure);
+    }
+    let unasked: Vec<MountDraft> = base.mounts.iter().map(|mount| shrunk(mount, &top.mounts)).collect();
+    FsDraft {
+        mounts: layer::mounts(&unasked, &asked.mounts),
+        deny: layer::add(&layer::add(&base.deny, &asked.deny), &top.deny),
+    }
+}
+
+/// A built-in mount, no larger than the ceiling's of the same path.
+fn shrunk(mount: &MountDraft, top: &[MountDraft]) -> MountDraft {
+    let same = |other: &&MountDraft| other.path == mount.path && other.from.is_none();
+    let Some(most) = top.iter().find(same) else {
+        return mount.clone();
+    };
+    let quota = match (mount.quota, most.quota) {
+        (Some(mine), Some(most)) => Some(mine.min(most)),
+        (mine, most) => mine.or(most),
+    };
+    MountDraft { quota, ..mount.clone() }
+}
+
+/// A host folder must lie in one that the ceiling shows, a place without one must be the
+/// ceiling's own of that path; neither with wider access, more space or longer keeping.
+fn place(mount: &MountDraft, top: &[MountDraft], measure: &mut Measure) {
+    let key = |part: &str| format!("fs.mounts[{}]{part}", mount.path);
+    let own = |most: &&MountDraft| most.path == mount.path && most.from.is_none();
+    let most = match &mount.from {
+        Some(from) => {
+            let holds = |most: &&MountDraft| most.from.as_ref().is_some_and(|m| inside(from, m));
+            top.iter().filter(holds).max_by_key(|most| most.access)
+        }
+        None => top.iter().find(own),
+    };
+    let Some(most) = most else {
+        return match &mount.from {
+            Some(from) => {
+                let from = from.display().to_string();
+                measure.too_much(key(".from"), &from, "no folder that holds it");
+            }
+            None => measure.too_much(key(""), "a place of its own", "none of that path"),
+        };
+    };
+    sizes(mount, most, measure, &key);
+}
+
+fn sizes(mount: &MountDraft, most: &MountDraft, measure: &mut Measure, key: &dyn Fn(&str) -> String) {
+    if mount.access > most.access {
+        measure.too_much(key(".access"), "rw", "ro");
+    }
+    if mount.access == Access::Write {
+        match (mount.quota, most.quota) {
+            (Some(mine), Some(most)) if mine > most => {
+                measure.too_much(key(".quota"), &mine.to_string(), &most.to_string());
+            }
+            (None, Some(most)) => measure.too_much(key(".quota"), "no limit", &most.to_string()),
+            _ => {}
+        }
+    }
+    if mount.keep == Some(true) && most.keep != Some(true) {
+        measure.too_much(key(".keep"), "true", "false");
+    }
+    let day = || "24h".parse().ok();
+    let (mine, allowed) = (mount.keep_for.or_else(day), most.keep_for.or_else(day));
+    if mount.keep == Some(true)
+        && let (Some(mine), Some(allowed)) = (mine, allowed)
+        && mine > allowed
+    {
+        measure.too_much(key(".keep_for"), &mine.to_string(), &allowed.to_string());
+    }
+}
+
+/// Whether one written folder is another or lies below it; `..` could lead anywhere.
+fn inside(folder: &std::path::Path, outer: &std::path::Path) -> bool {
+    let plain = |path: &std::path::Path| !path.components().any(|part| part == std::path::Component::ParentDir);
+    plain(folder) && plain(outer) && folder.starts_with(outer)
+}
+
+#[cfg(test)]
+mod tests;

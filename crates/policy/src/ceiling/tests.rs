@@ -1,0 +1,387 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{Decision, History, Host, HostRequest, Method, Scheme, Verdict};
+
+fn draft(text: &str) -> Draft {
+    Draft::parse(text, "asked").unwrap()
+}
+
+/// The keys that are too much.
+#[track_caller]
+fn check(ceiling: &str, asked: &str, expected: &[&str]) {
+    let ceiling = Ceiling::from_draft(&draft(ceiling));
+    let keys: Vec<String> = match draft(asked).under(&ceiling) {
+        Ok(_) => Vec::new(),
+        Err(error) => {
+            assert_eq!(error.examples, []);
+            error.keys.into_iter().map(|excess| excess.key).collect()
+        }
+    };
+    assert_eq!(keys, expected, "{asked}");
+}
+
+#[test]
+fn every_number_above_the_ceiling_is_named() {
+    check(
+        "proc: { mem_limit: 1GiB, wall_timeout: 1m }",
+        "proc: { cpu_quota: 4, mem_limit: 2GiB, wall_timeout: 2m, cpu_time: 2m, lifetime: 2h, fork_limit: 65, open_files: 257, output: 2MiB }",
+        &[
+            "proc.cpu_quota",
+            "proc.mem_limit",
+            "proc.wall_timeout",
+            "proc.cpu_time",
+            "proc.lifetime",
+            "proc.fork_limit",
+            "proc.open_files",
+            "proc.output",
+        ],
+    );
+    check(
+        "proc: { mem_limit: 1GiB }",
+        "proc: { mem_limit: 1GiB, fork_limit: 64 }",
+        &[],
+    );
+    check(
+        "tools: { max_calls: 5, call_timeout: 5s }",
+        "tools: { max_calls: 6, call_timeout: 6s }",
+        &["tools.max_calls", "tools.call_timeout"],
+    );
+}
+
+#[test]
+fn tool_patterns_must_be_contained() {
+    let ceiling = "tools: { rules: [{ allow: 'github.list_*', rate: 60/min }, { ask: 'mail.*' }, { deny: 'x.*' }] }";
+    check(
+        ceiling,
+        "tools: { rules: [{ allow: github.list_issues }, { ask: mail.send }] }",
+        &[],
+    );
+    check(
+        ceiling,
+        "tools: { rules: [{ allow: 'github.*' }] }",
+        &["tools.rules[0]"],
+    );
+    check(
+        ceiling,
+        "tools: { rules: [{ deny: 'anything.*' }, { allow: x.y }] }",
+        &["tools.rules[1]"],
+    );
+    check(
+        ceiling,
+        "tools: { rules: [{ allow: github.list_a, rate: 61/min }] }",
+        &["tools.rules[0].rate"],
+    );
+    check(ceiling, "tools: { default: ask }", &["tools.default"]);
+    check(
+        "tools: { default: ask }",
+        "tools: { default: allow }",
+        &["tools.default"],
+    );
+    check("tools: { default: ask }", "tools: { rules: [{ allow: a.b }] }", &[]);
+    check("", "tools: { drift: allow }", &["tools.drift"]);
+}
+
+#[test]
+fn host_rules_must_be_contained() {
+    let ceiling = "net: { enabled: true, presets: [npm], allowlist: [{ host: '*.example.com', ports: [443, 8443], methods: [GET, POST], paths: ['/a/**'] }, { host: db.example.org, addresses: [10.0.0.0/8] }] }";
+    check(ceiling, "net: { enabled: true, allowlist: [a.example.com] }", &[]);
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: a.example.com, methods: [HEAD], paths: ['/a/b/*'] }] }",
+        &[],
+    );
+    check(ceiling, "net: { allowlist: [example.com] }", &["net.allowlist[0]"]);
+    check(ceiling, "net: { allowlist: ['**.example.com'] }", &["net.allowlist[0]"]);
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: a.example.com, ports: [22] }] }",
+        &["net.allowlist[0]"],
+    );
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: a.example.com, scheme: http }] }",
+        &["net.allowlist[0]"],
+    );
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: a.example.com, methods: [PUT] }] }",
+        &["net.allowlist[0]"],
+    );
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: a.example.com, paths: ['/b/**'] }] }",
+        &["net.allowlist[0]"],
+    );
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: a.example.com, addresses: [10.0.0.0/8] }] }",
+        &["net.allowlist[0]"],
+    );
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: db.example.org, addresses: [10.1.0.0/16] }] }",
+        &[],
+    );
+    check(
+        ceiling,
+        "net: { allowlist: [{ host: db.example.org, addresses: [192.168.0.0/16] }] }",
+        &["net.allowlist[0]"],
+    );
+    check(ceiling, "net: { presets: [npm] }", &[]);
+    check(ceiling, "net: { default: allow }", &["net.default"]);
+    check("", "net: { enabled: true }", &["net.enabled"]);
+    check(
+        "net: { enabled: true, default: allow }",
+        "net: { allowlist: [a.example.com, { host: b.example.com, ports: [22] }] }",
+        &["net.allowlist[1]"],
+    );
+}
+
+#[test]
+fn mounts_must_lie_in_the_ceilings() {
+    let ceiling = "fs: { mounts: [{ path: /workspace, access: rw, quota: 1GiB, keep: true, keep_for: 48h }, { path: /deps, access: ro, from: /srv/deps }] }";
+    check(
+        ceiling,
+        "fs: { mounts: [{ path: /workspace, access: rw, quota: 1GiB, keep: true }] }",
+        &[],
+    );
+    check(
+        ceiling,
+        "fs: { mounts: [{ path: /workspace, access: rw, quota: 2GiB, keep: true, keep_for: 72h }] }",
+        &["fs.mounts[/workspace].quota", "fs.mounts[/workspace].keep_for"],
+    );
+    check(
+        ceiling,
+        "fs: { mounts: [{ path: /tmp, access: rw, quota: 64MiB, keep: true }] }",
+        &["fs.mounts[/tmp].keep"],
+    );
+    check(
+        ceiling,
+        "fs: { mounts: [{ path: /scratch, access: rw, quota: 1MiB }] }",
+        &["fs.mounts[/scratch]"],
+    );
+    check(
+        ceiling,
+        "fs: { mounts: [{ path: /lib2, access: ro, from: /srv/deps/python }] }",
+        &[],
+    );
+    check(
+        ceiling,
+        "fs: { mounts: [{ path: /deps, access: rw, from: /srv/deps }] }",
+        &["fs.mounts[/deps].access"],
+    );
+    for from in ["/srv", "/srv/deps2", "/srv/deps/../secret", "/", "srv/deps"] {
+        let asked = format!("fs: {{ mounts: [{{ path: /deps, access: ro, from: {from} }}] }}");
+        check(ceiling, &asked, &["fs.mounts[/deps].from"]);
+    }
+}
+
+#[test]
+fn protections_cannot_be_weakened() {
+    let ceiling = "data: { pii: { mode: alias, inside: alias, names: dictionary, kinds: [email, ip], reveal_to: ['crm.*'] }, secrets: redact, return: { bytes: 1KiB, rows: 5 } }\napprovals: { timeout: 1m, by: [inbox] }\naudit: { durable: true, output: head }";
+    check(
+        ceiling,
+        "data: { pii: { mode: 'off', inside: real, names: keys, kinds: [email], reveal_to: ['mail.*'] }, secrets: 'off', return: { bytes: 2KiB, rows: 6 } }\napprovals: { timeout: 2m, by: [inbox, client] }\naudit: { durable: false, output: all }",
+        &[
+            "data.pii.kinds",
+            "data.pii.reveal_to[0]",
+            "data.pii.mode",
+            "data.pii.inside",
+            "data.pii.names",
+            "data.secrets",
+            "data.return.bytes",
+            "data.return.rows",
+            "approvals.by",
+            "approvals.timeout",
+            "audit.output",
+            "audit.durable",
+        ],
+    );
+    check(
+        ceiling,
+        "data: { pii: { mode: block, kinds: [ip, email, card], reveal_to: [crm.get] } }\naudit: { output: head }",
+        &[],
+    );
+    check("", "approvals: { by: [client] }", &["approvals.by"]);
+    check("", "audit: { output: none }", &["audit.output"]);
+}
+
+#[test]
+fn what_is_not_asked_is_never_wider_than_the_ceiling() {
+    let ceiling = draft(
+        "proc: { mem_limit: 64MiB, wall_timeout: 5s }\nfs: { deny: ['**/private'], mounts: [{ path: /workspace, access: rw, quota: 8MiB }] }\ndata: { secrets: redact }\naudit: { durable: true }\ntools: { max_calls: 3, default: allow }\nnet: { enabled: true, default: allow }",
+    );
+    let policy = Draft::empty().under(&Ceiling::from_draft(&ceiling)).unwrap();
+    assert_eq!(policy.limits().memory, crate::Bytes::mib(64));
+    assert_eq!(policy.limits().wall.as_secs(), 5);
+    assert_eq!(policy.limits().processes, 64);
+    assert_eq!(policy.fs().mounts[0].quota, Some(crate::Bytes::mib(8)));
+    assert_eq!(policy.path("a/private/x").verdict(), Verdict::Deny);
+    assert_eq!(policy.data().unwrap().secrets, Some(crate::Secrets::Redact));
+    assert!(policy.audit().durable);
+    assert_eq!(policy.tools().max_calls, Some(3));
+    // An open ceiling permits, it does not ask.
+    assert_eq!(policy.tools().default, Some(Verdict::Deny));
+    assert_eq!(policy.net().enabled, Some(false));
+    assert_eq!(policy.net().default, None);
+}
+
+#[test]
+fn the_message_names_asked_and_allowed() {
+    let ceiling = Ceiling::from_draft(&draft("proc: { mem_limit: 1GiB }"));
+    let error = draft("proc: { mem_limit: 2GiB }\ntools: { rules: [{ allow: 'a.*' }] }")
+        .under(&ceiling)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "policy `asked` is refused: `proc.mem_limit` asks for 2GiB, the ceiling allows 1GiB; `tools.rules[0]` asks for allow `a.*`, the ceiling allows no pattern that contains it"
+    );
+}
+
+#[test]
+fn a_failing_example_refuses_the_policy() {
+    let error = draft("examples: [{ host: example.org, expect: allow }]")
+        .under(&Ceiling::own_word())
+        .unwrap_err();
+    assert_eq!(error.keys, []);
+    assert_eq!(
+        error.to_string(),
+        "policy `asked` is refused: `examples[0]` expects allow for host `example.org`, `net.enabled` says deny"
+    );
+}
+
+#[test]
+fn a_policy_is_the_ceiling_of_requests() {
+    let operator =
+        draft("tools: { rules: [{ allow: 'files.*', where: { path: { under: /data } } }, { deny: files.delete }] }");
+    let operator = operator.under(&Ceiling::own_word()).unwrap();
+    let request = operator
+        .to_draft()
+        .layer(&draft("tools: { rules: [{ allow: 'files.*' }] }"));
+    let policy = request.under(&Ceiling::of(&operator)).unwrap();
+    let ask = |tool: &str, path: &str| policy.tool(tool, &json!({ "path": path }), &History::new());
+    assert_eq!(ask("files.read", "/data/x").verdict(), Verdict::Allow);
+    // The request's own rule has no condition; the ceiling's still holds.
+    let denied = ask("files.read", "/etc/passwd");
+    assert_eq!(
+        (denied.verdict(), denied.rule().as_str()),
+        (Verdict::Deny, "ceiling.tools.default")
+    );
+    assert_eq!(ask("files.delete", "/data/x").verdict(), Verdict::Deny);
+    let third = Draft::empty().under(&Ceiling::of(&policy)).unwrap();
+    assert_eq!(third.layers().len(), 3);
+    assert_eq!(third.layers()[2].prefix, "ceiling2.");
+}
+
+fn verdicts() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("allow"), Just("ask"), Just("deny")]
+}
+
+prop_compose! {
+    fn any_draft()(
+        rules in prop::collection::vec((verdicts(), "(a|b|\\*)\\.(x|y|\\*|x\\*)", any::<bool>()), 0..4),
+        default in prop::option::of(verdicts()),
+        hosts in prop::collection::vec(("(a|b|\\*|\\*\\*)\\.example\\.com", prop::option::of(prop_oneof![Just("[GET]"), Just("[POST]")])), 0..3),
+        denied in prop::collection::vec("(a|b|\\*)\\.example\\.com", 0..2),
+        enabled in any::<bool>(),
+        net_default in prop::option::of(verdicts()),
+        memory in prop::option::of(1u32..2_000),
+        processes in prop::option::of(1u32..200),
+    ) -> Draft {
+        let rules: Vec<_> = rules.into_iter().map(|(verdict, pattern, narrow)| {
+            let mut rule = json!({ verdict: pattern });
+            if narrow {
+                rule["where"] = json!({ "path": { "under": "/data" } });
+            }
+            rule
+        }).collect();
+        let hosts: Vec<_> = hosts.into_iter().map(|(host, methods)| match methods {
+            Some("[GET]") => json!({ "host": host, "methods": ["GET"] }),
+            Some(_) => json!({ "host": host, "methods": ["POST"] }),
+            None => json!(host),
+        }).collect();
+        let text = json!({
+            "tools": { "rules": rules, "default": default },
+            "net": { "enabled": enabled, "default": net_default, "allowlist": hosts, "denylist": denied },
+            "proc": { "mem_limit": memory.map(|mib| format!("{mib}MiB")), "fork_limit": processes },
+        });
+        Draft::parse(&text.to_string(), "generated").unwrap()
+    }
+}
+
+fn answers(policy: &Policy) -> Vec<Decision> {
+    let mut answers = Vec::new();
+    for tool in ["a.x", "a.y", "b.x", "b.xy", "c.x"] {
+        for args in [
+            json!({}),
+            json!({ "path": "/data/f" }),
+            json!({ "path": "/data/../etc" }),
+        ] {
+            answers.push(policy.tool(tool, &args, &History::new()));
+        }
+    }
+    for host in [
+        "a.example.com",
+        "b.example.com",
+        "c.example.com",
+        "x.a.example.com",
+        "example.com",
+        "10.0.0.1",
+    ] {
+        for method in [Method::Get, Method::Head, Method::Post] {
+            let host: Host = host.parse().unwrap();
+            let request = HostRequest {
+                host,
+                scheme: Scheme::Https,
+                port: 443,
+                method: Some(method),
+                path: None,
+            };
+            answers.push(policy.host(&request));
+        }
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn under_a_ceiling_nothing_is_looser_than_the_ceiling(asked in any_draft(), top in any_draft()) {
+        let most = top.clone().under(&Ceiling::own_word()).unwrap();
+        for ceiling in [Ceiling::from_draft(&top), Ceiling::of(&most)] {
+            if let Ok(policy) = asked.clone().under(&ceiling) {
+                for (mine, above) in answers(&policy).iter().zip(answers(&most)) {
+                    prop_assert!(mine.verdict() >= above.verdict(), "{:?} {:?}", mine, above);
+                }
+                prop_assert!(policy.limits().memory <= most.limits().memory);
+                prop_assert!(policy.limits().processes <= most.limits().processes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_draft_lies_under_itself(asked in any_draft()) {
+        let policy = asked.clone().under(&Ceiling::from_draft(&asked));
+        prop_assert!(policy.is_ok(), "{:?}", policy);
+    }
+
+    #[test]
+    fn a_deny_only_ever_narrows(asked in any_draft(), tool in "(a|b)\\.(x|y)") {
+        let before = asked.clone().under(&Ceiling::own_word()).unwrap();
+        let after = asked.set("tools.rules", &format!("[{{ deny: '{tool}' }}]")).unwrap();
+        let after = after.under(&Ceiling::own_word()).unwrap();
+        for (mine, old) in answers(&after).iter().zip(answers(&before)) {
+            prop_assert!(mine.verdict() >= old.verdict());
+        }
+        prop_assert_eq!(after.tool(&tool, &json!({}), &History::new()).verdict(), Verdict::Deny);
+    }
+
+    #[test]
+    fn layering_is_idempotent(base in any_draft(), over in any_draft()) {
+        let once = base.layer(&over);
+        prop_assert_eq!(once.layer(&over), once);
+    }
+}

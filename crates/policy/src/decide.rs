@@ -1,0 +1,271 @@
+//! Decisions: what a rule set answers to a question, and by which rule. Order has no meaning:
+//! deny beats ask beats allow, and of several rule sets the strictest answer wins.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::address::AddressKind;
+use crate::draft::{Access, Draft};
+use crate::host::Host;
+use crate::net::{HostRequest, NetDraft};
+use crate::path::{GuestPath, RelPath};
+use crate::pattern::ToolName;
+use crate::tools::History;
+
+/// An answer; later is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may happen.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It may not happen.
+    Deny,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// Where the deciding rule stands: `tools.rules[3]`, `ceiling.net.denylist[0]`, `tools.default`,
+/// `builtin.addresses`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Rule(String);
+
+impl Rule {
+    pub(crate) fn new(address: impl Into<String>) -> Self {
+        Self(address.into())
+    }
+
+    /// The address as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An answer and the rule that gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It may happen.
+    Allow(Rule),
+    /// A person is asked first.
+    Ask(Rule),
+    /// It may not happen.
+    Deny(Rule),
+}
+
+impl Decision {
+    pub(crate) fn new(verdict: Verdict, rule: impl Into<String>) -> Self {
+        let rule = Rule::new(rule);
+        match verdict {
+            Verdict::Allow => Self::Allow(rule),
+            Verdict::Ask => Self::Ask(rule),
+            Verdict::Deny => Self::Deny(rule),
+        }
+    }
+
+    /// The answer alone.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Allow(_) => Verdict::Allow,
+            Self::Ask(_) => Verdict::Ask,
+            Self::Deny(_) => Verdict::Deny,
+        }
+    }
+
+    /// The rule alone.
+    pub const fn rule(&self) -> &Rule {
+        match self {
+            Self::Allow(rule) | Self::Ask(rule) | Self::Deny(rule) => rule,
+        }
+    }
+}
+
+/// The strictest of some answers, the first of equals; nothing at all is a refusal.
+pub(crate) fn strictest(decisions: impl IntoIterator<Item = Decision>) -> Decision {
+    decisions
+        .into_iter()
+        .reduce(|first, next| if next.verdict() > first.verdict() { next } else { first })
+        .unwrap_or_else(|| Decision::new(Verdict::Deny, "builtin.empty"))
+}
+
+/// Names that lead to the machine itself or to a cloud's metadata, whatever they resolve to.
+const RESERVED: [&str; 5] = [
+    "localhost",
+    "metadata",
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data",
+];
+
+fn reserved(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => {
+            let name = name.as_str();
+            RESERVED.contains(&name) || name.ends_with(".localhost")
+        }
+        Host::Ip(_) => false,
+    }
+}
+
+/// One complete rule set: the policy's own, or a ceiling above it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RuleSet {
+    /// Empty for the policy's own, else `ceiling.` or `ceiling2.` and so on.
+    pub(crate) prefix: String,
+    /// Every key that the built-in default has is set.
+    pub(crate) draft: Draft,
+}
+
+impl RuleSet {
+    fn address(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    fn decide(&self, verdict: Verdict, key: &str) -> Decision {
+        Decision::new(verdict, self.address(key))
+    }
+
+    /// Every rule that is about the call; if none is, the default.
+    pub(crate) fn tool(&self, name: &ToolName, args: &Value, history: &History) -> Vec<Decision> {
+        let tools = self.draft.tools.as_ref();
+        let matching: Vec<Decision> = tools
+            .into_iter()
+            .flat_map(|tools| tools.rules.iter().enumerate())
+            .filter(|(_, rule)| rule.matches(name, args, history))
+            .map(|(index, rule)| self.decide(rule.verdict, &format!("tools.rules[{index}]")))
+            .collect();
+        if matching.is_empty() {
+            let default = tools.and_then(|tools| tools.default).unwrap_or(Verdict::Deny);
+            return vec![self.decide(default, "tools.default")];
+        }
+        matching
+    }
+
+    /// Every rule that is about the request; if none is, the default.
+    pub(crate) fn host(&self, request: &HostRequest) -> Vec<Decision> {
+        let Some(net) = self.draft.net.as_ref().filter(|net| net.enabled == Some(true)) else {
+            return vec![self.decide(Verdict::Deny, "net.enabled")];
+        };
+        let mut matching = Vec::new();
+        if reserved(&request.host) {
+            matching.push(Decision::new(Verdict::Deny, "builtin.hosts"));
+        }
+        for (index, rule) in net.denylist.iter().enumerate() {
+            if rule.forbids(request) {
+                matching.push(self.decide(Verdict::Deny, &format!("net.denylist[{index}]")));
+            }
+        }
+        for (key, rule) in allow_rules(net) {
+            if rule.allows(request) {
+                matching.push(self.decide(Verdict::Allow, &key));
+            }
+        }
+        if matching.is_empty() {
+            let standard = request.port == request.scheme.port();
+            let default = net.default.filter(|_| standard).unwrap_or(Verdict::Deny);
+            matching.push(self.decide(default, "net.default"));
+        }
+        if let Host::Ip(address) = request.host {
+            matching.push(self.resolved(address, request));
+        }
+        matching
+    }
+
+    /// What the rules say about one address behind the request's host.
+    pub(crate) fn resolved(&self, address: IpAddr, request: &HostRequest) -> Decision {
+        let Some(net) = &self.draft.net else {
+            return self.decide(Verdict::Deny, "net.enabled");
+        };
+        let as_host = HostRequest {
+            host: Host::Ip(address),
+            ..request.clone()
+        };
+        if let Some(index) = net.denylist.iter().position(|rule| rule.forbids(&as_host)) {
+            return self.decide(Verdict::Deny, &format!("net.denylist[{index}]"));
+        }
+        let kind = AddressKind::of(address);
+        if kind == AddressKind::Public {
+            return Decision::new(Verdict::Allow, "builtin.addresses");
+        }
+        let opening = allow_rules(net)
+            .find(|(_, rule)| rule.allows(request) && rule.opens(address))
+            .filter(|_| kind.can_be_opened());
+        match opening {
+            Some((key, _)) => self.decide(Verdict::Allow, &format!("{key}.addresses")),
+            None => Decision::new(Verdict::Deny, "builtin.addresses"),
+        }
+    }
+
+    /// Whether a rule about the request's host names methods or paths.
+    pub(crate) fn inspects(&self, request: &HostRequest) -> bool {
+        self.draft.net.as_ref().is_some_and(|net| {
+            net.denylist.iter().any(|rule| rule.must_see(request))
+                || allow_rules(net).any(|(_, rule)| rule.must_see(request))
+        })
+    }
+
+    /// Whether a host file at this place below a mount is shown.
+    pub(crate) fn file(&self, path: &RelPath) -> Vec<Decision> {
+        let deny = self.draft.fs.iter().flat_map(|fs| fs.deny.iter().enumerate());
+        let mut matching: Vec<Decision> = deny
+            .filter(|(_, glob)| glob.hides(path))
+            .map(|(index, _)| self.decide(Verdict::Deny, &format!("fs.deny[{index}]")))
+            .collect();
+        if matching.is_empty() {
+            matching.push(self.decide(Verdict::Allow, "fs.mounts"));
+        }
+        matching
+    }
+
+    /// Whether a place in the sandbox may be opened so.
+    pub(crate) fn guest(&self, path: &GuestPath, access: Access) -> Vec<Decision> {
+        let mounts = self.draft.fs.iter().flat_map(|fs| fs.mounts.iter().enumerate());
+        let deepest = mounts
+            .filter_map(|(index, mount)| Some((index, mount, path.below(&mount.path)?)))
+            .max_by_key(|(_, mount, _)| mount.path.as_str().len());
+        let Some((index, mount, rest)) = deepest else {
+            return vec![self.decide(Verdict::Deny, "fs.mounts")];
+        };
+        let key = format!("fs.mounts[{index}]");
+        if access > mount.access {
+            return vec![self.decide(Verdict::Deny, &key)];
+        }
+        let mut decisions = rest.map(|rest| self.file(&rest)).unwrap_or_default();
+        decisions.retain(|decision| decision.verdict() == Verdict::Deny);
+        decisions.push(self.decide(Verdict::Allow, &key));
+        decisions
+    }
+}
+
+/// The allow rules of a `net` section with their keys, those of its presets included.
+pub(crate) fn allow_rules(net: &NetDraft) -> impl Iterator<Item = (String, &crate::net::HostRule)> {
+    let own = net.allowlist.iter().enumerate();
+    let own = own.map(|(index, rule)| (format!("net.allowlist[{index}]"), rule));
+    let presets = net.presets.iter().flat_map(|preset| {
+        let rules = preset.rules().iter().enumerate();
+        rules.map(move |(index, rule)| (format!("net.presets.{preset}[{index}]"), rule))
+    });
+    own.chain(presets)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! What changed between two policies, in words, and whether the fence became weaker.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::draft::Draft;
+use crate::policy::Policy;
+use crate::units::{Bytes, Cpus, Period};
+
+/// What a change is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Topic {
+    /// A host can or cannot be reached any more.
+    HostReach,
+    /// A private network is opened or closed.
+    PrivateReach,
+    /// A tool rule came or went.
+    Tool,
+    /// A limit moved.
+    Limit,
+    /// A place in the sandbox changed.
+    Mount,
+    /// What is hidden changed.
+    Hidden,
+    /// The environment changed.
+    Environment,
+    /// Personal data, secrets or what comes back.
+    Data,
+    /// How people are asked.
+    Approval,
+    /// What is written down.
+    Audit,
+}
+
+/// Which way the fence moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// More is possible than before.
+    Weaker,
+    /// Less is possible than before.
+    Stricter,
+    /// Neither, or not to be told from the text.
+    Neutral,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The key.
+    pub key: String,
+    /// The value before, if there was one.
+    pub before: Option<String>,
+    /// The value after, if there is one.
+    pub after: Option<String>,
+    /// What it is about.
+    pub topic: Topic,
+    /// The change in words.
+    pub sentence: String,
+    /// Which way the fence moved.
+    pub direction: Direction,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.direction {
+            Direction::Weaker => "weaker  ",
+            Direction::Stricter => "stricter",
+            Direction::Neutral => "changed ",
+        };
+        write!(f, "{mark} {}", self.sentence)
+    }
+}
+
+impl AsRef<Self> for Draft {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsRef<Draft> for Policy {
+    fn as_ref(&self) -> &Draft {
+        &self.layers()[0].draft
+    }
+}
+
+/// What changed from one draft or policy to another; a draft is compared as it would be in
+/// force, laid over the built-in default. Weaker changes come first.
+pub fn diff(before: &impl AsRef<Draft>, after: &impl AsRef<Draft>) -> Vec<Change> {
+    let (before, after) = (facts(before.as_ref()), facts(after.as_ref()));
+    let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let mut changes: Vec<Change> = keys
+        .into_iter()
+        .filter(|key| before.get(*key) != after.get(*key))
+        .map(|key| change(key, before.get(key), after.get(key)))
+        .collect();
+    changes.sort_by(|a, b| (a.direction, a.topic, &a.key).cmp(&(b.direction, b.topic, &b.key)));
+    changes
+}
+
+/// Every key with a plain value. Members of lists that have no order (rules, hosts, globs) are
+/// keys themselves, mounts are known by their path.
+fn facts(draft: &Draft) -> BTreeMap<String, Value> {
+    let full = Draft {
+        examples: Vec::new(),
+        ..Draft::builtin().layer(draft)
+    };
+    let mut facts = BTreeMap::new();
+    if let Ok(value) = serde_json::to_value(&full) {
+        flatten(String::new(), value, &mut facts);
+    }
+    facts
+}
+
+fn flatten(key: String, value: Value, facts: &mut BTreeMap<String, Value>) {
+    match value {
+        // A rule or a mount is one fact; sections are taken apart.
+        Value::Object(map) if !key.ends_with(']') => {
+            for (name, value) in map {
+                let key = if key.is_empty() { name } else { format!("{key}.{name}") };
+                flatten(key, value, facts);
+            }
+        }
+        Value::Array(list) => {
+            for item in list {
+                let name = match item.get("path").and_then(Value::as_str) {
+                    Some(path) if key == "fs.mounts" => path.to_owned(),
+                    _ => text(&item),
+                };
+                facts.insert(format!("{key}[{name}]"), item);
+            }
+        }
+        value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+            facts.insert(key, value);
+        }
+    }
+}
+
+fn change(key: &str, before: Option<&Value>, after: Option<&Value>) -> Change {
+    let topic = topic(key, before.or(after));
+    let direction = direction(key, before, after);
+    Change {
+        key: key.to_owned(),
+        before: before.map(text),
+        after: after.map(text),
+        topic,
+        sentence: sentence(key, topic, before, after),
+        direction,
+    }
+}
+
+fn topic(key: &str, value: Option<&Value>) -> Topic {
+    let section = key.split(['.', '[']).next().unwrap_or_default();
+    match section {
+        "fs" if key.starts_with("fs.deny") => Topic::Hidden,
+        "fs" => Topic::Mount,
+        "net" if value.is_some_and(|rule| rule.get("addresses").is_some()) => Topic::PrivateReach,
+        "net" => Topic::HostReach,
+        "proc" => Topic::Limit,
+        "tools" => Topic::Tool,
+        "data" => Topic::Data,
+        "approvals" => Topic::Approval,
+        "audit" => Topic::Audit,
+        _ => Topic::Environment,
+    }
+}
+
+/// Text as a person reads it: strings without quotes, the rest as JSON.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn sentence(key: &str, topic: Topic, before: Option<&Value>, after: Option<&Value>) -> String {
+    let shown = after.or(before).map(text).unwrap_or_default();
+    let member = key.ends_with(']');
+    match (before, after) {
+        (Some(before), Some(after)) if topic == Topic::Mount => {
+            format!("mount changes from {} to {}", text(before), text(after))
+        }
+        (Some(before), Some(after)) => {
+            format!("`{key}` changes from {} to {}", text(before), text(after))
+        }
+        (None, Some(_)) if member => match topic {
+            Topic::HostReach if key.starts_with("net.denylist") => format!("new denied host {shown}"),
+            Topic::HostReach => format!("new host reach: {shown}"),
+            Topic::PrivateReach => format!("new reach into a private network: {shown}"),
+            Topic::Tool => format!("new tool rule: {shown}"),
+            Topic::Mount => format!("new mount: {shown}"),
+            Topic::Hidden => format!("newly hidden: {shown}"),
+            Topic::Limit | Topic::Environment | Topic::Data | Topic::Approval | Topic::Audit => {
+                format!("`{key}` is new")
+            }
+        },
+        (Some(_), None) if member => format!("`{}` no longer has {shown}", list_of(key)),
+        (None, _) => format!("`{key}` is now {shown}"),
+        (Some(before), None) => format!("`{key}` is no longer set, it was {}", text(before)),
+    }
+}
+
+fn list_of(key: &str) -> &str {
+    key.split('[').next().unwrap_or(key)
+}
+
+fn direction(key: &str, before: Option<&Value>, after: Option<&Value>) -> Direction {
+    let list = list_of(key);
+    let grants = match list {
+        "net.allowlist" | "net.presets" | "data.pii.reveal_to" | "approvals.by" => Some(true),
+        "net.denylist" | "fs.deny" | "data.pii.kinds" => Some(false),
+        "tools.rules" => Some(before.or(after).is_some_and(|rule| rule.get("deny").is_none())),
+        "fs.mounts" => return mount_direction(before, after),
+        _ => None,
+    };
+    if let Some(grants) = grants {
+        return moved(grants == after.is_some());
+    }
+    let (Some(before), Some(after)) = (before, after) else {
+        return set_or_unset(key, after.is_some());
+    };
+    match amounts(key, before, after) {
+        Some((before, after)) if before == after => Direction::Neutral,
+        Some((before, after)) => moved(after > before),
+        None => Direction::Neutral,
+    }
+}
+
+fn moved(weaker: bool) -> Direction {
+    if weaker { Direction::Weaker } else { Direction::Stricter }
+}
+
+/// Caps and protections are missing until they are written.
+fn set_or_unset(key: &str, set: bool) -> Direction {
+    match key.split('.').next() {
+        Some("data") => moved(!set),
+        Some("tools" | "approvals") if !key.ends_with("default") => moved(!set),
+        _ => Direction::Neutral,
+    }
+}
+
+/// Two values of one key on a scale where more is weaker.
+fn amounts(key: &str, before: &Value, after: &Value) -> Option<(i128, i128)> {
+    Some((amount(key, before)?, amount(key, after)?))
+}
+
+fn amount(key: &str, value: &Value) -> Option<i128> {
+    let text = text(value);
+    let place = |scale: &[&str]| {
+        scale
+            .iter()
+            .position(|word| *word == text)
+            .and_then(|place| i128::try_from(place).ok())
+    };
+    match key {
+        "net.enabled" => place(&["false", "true"]),
+        "audit.durable" => place(&["true", "false"]),
+        "tools.default" | "tools.drift" | "net.default" => place(&["deny", "ask", "allow"]),
+        "data.pii.mode" => place(&["block", "alias", "off"]),
+        "data.pii.inside" => place(&["alias", "real"]),
+        "data.pii.names" => place(&["dictionary", "keys"]),
+        "data.secrets" => place(&["redact", "off"]),
+        "proc.cpu_quota" => text.parse().ok().map(|cpus: Cpus| i128::from(cpus.as_millis())),
+        key if key.starts_with("proc.")
+            || key.starts_with("data.return")
+            || key.starts_with("tools.")
+            || key == "approvals.timeout" =>
+        {
+            let number = value.as_i64().map(i128::from);
+            let bytes = || text.parse::<Bytes>().ok().map(|bytes| i128::from(bytes.get()));
+            let period = || text.parse::<Period>().ok();
+            let millis = || period().and_then(|p| i128::try_from(p.get().as_millis()).ok());
+            number.or_else(bytes).or_else(millis)
+        }
+        _ => None,
+    }
+}
+
+/// A mount is wider when its access, space, keeping or host folder grew.
+fn mount_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
+    let (Some(before), Some(after)) = (before, after) else {
+        return moved(after.is_some());
+    };
+    let field = |mount: &Value, name: &str| mount.get(name).map(text).unwrap_or_default();
+    let quota = |mount: &Value| field(mount, "quota").parse::<Bytes>().map_or(0, Bytes::get);
+    let scale = |mount: &Value| {
+        let writable = field(mount, "access") == "rw";
+        (writable, field(mount, "keep") == "true", quota(mount))
+    };
+    let (old, new) = (scale(before), scale(after));
+    let from = field(before, "from") != field(after, "from");
+    let weaker = from || (new.0 && !old.0) || (new.1 && !old.1) || new.2 > old.2;
+    match weaker {
+        true => Direction::Weaker,
+        false if new == old => Direction::Neutral,
+        false => Direction::Stricter,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! Why an answer: the deciding rule, every rule that matched, and what to do next.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::decide::{Decision, Rule, Verdict, strictest};
+use crate::draft::Access;
+use crate::host::Host;
+use crate::net::{HostRequest, Method, Scheme};
+use crate::node::nearest;
+use crate::path::{GuestPath, RelPath};
+use crate::pattern::ToolName;
+use crate::policy::Policy;
+use crate::tools::History;
+use crate::url::UrlPath;
+
+/// Something to explain, as a person would write it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Question {
+    /// Whether a tool may be called.
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// Its arguments.
+        args: Value,
+        /// Tools called before.
+        after: Vec<String>,
+    },
+    /// Whether a host may be reached.
+    Host {
+        /// The host.
+        host: String,
+        /// The port; the scheme's own when absent.
+        port: Option<u16>,
+        /// The scheme.
+        scheme: Scheme,
+        /// The method, if known.
+        method: Option<Method>,
+        /// The URL path, if known.
+        path: Option<String>,
+    },
+    /// Whether a file may be opened: absolute in the sandbox, or relative to a mount.
+    Path {
+        /// The path.
+        path: String,
+        /// How it is opened.
+        access: Access,
+    },
+    /// What a limit is, by its key or its last part.
+    Limit {
+        /// The key, such as `proc.mem_limit`.
+        key: String,
+    },
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The answer; `None` for limits and for questions that cannot be asked.
+    pub decision: Option<Decision>,
+    /// The answer in a sentence.
+    pub sentence: String,
+    /// Every rule that matched, with what it said.
+    pub matched: Vec<(Rule, Verdict)>,
+    /// What to do if another answer is wanted.
+    pub next: Option<String>,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)?;
+        for (rule, verdict) in &self.matched {
+            write!(f, "\n  {verdict:<5} {rule}")?;
+        }
+        match &self.next {
+            Some(next) => write!(f, "\nhint: {next}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Policy {
+    /// Explains an answer of this policy.
+    pub fn explain(&self, question: &Question) -> Explanation {
+        match question {
+            Question::Tool { name, args, after } => self.explain_tool(name, args, after),
+            Question::Host {
+                host,
+                port,
+                scheme,
+                method,
+                path,
+            } => self.explain_host(host, *port, *scheme, *method, path.as_deref()),
+            Question::Path { path, access } => self.explain_path(path, *access),
+            Question::Limit { key } => self.explain_limit(key),
+        }
+    }
+
+    fn explain_tool(&self, name: &str, args: &Value, after: &[String]) -> Explanation {
+        let parsed = match name.parse::<ToolName>() {
+            Ok(parsed) => parsed,
+            Err(error) => return unreadable("builtin.names", &error),
+        };
+        let mut history = History::new();
+        for before in after {
+            match before.parse() {
+                Ok(before) => history.record(before),
+                Err(error) => return unreadable("builtin.names", &error),
+            }
+        }
+        let answers = self
+            .layers()
+            .iter()
+            .flat_map(|layer| layer.tool(&parsed, args, &history))
+            .collect();
+        answered(&format!("tool `{name}`"), answers)
+    }
+
+    fn explain_host(
+        &self,
+        host: &str,
+        port: Option<u16>,
+        scheme: Scheme,
+        method: Option<Method>,
+        path: Option<&str>,
+    ) -> Explanation {
+        let parsed = match host.parse::<Host>() {
+            Ok(parsed) => parsed,
+            Err(error) => return unreadable("builtin.hosts", &error),
+        };
+        let path = match path.map(str::parse::<UrlPath>).transpose() {
+            Ok(path) => path,
+            Err(error) => return unreadable("builtin.paths", &error),
+        };
+        let port = port.unwrap_or(scheme.port());
+        let request = HostRequest {
+            host: parsed,
+            scheme,
+            port,
+            method,
+            path,
+        };
+        let answers = self.layers().iter().flat_map(|layer| layer.host(&request)).collect();
+        let mut explanation = answered(&format!("host `{host}` port {port}"), answers);
+        if method.is_none()
+            && explanation
+                .decision
+                .as_ref()
+                .is_some_and(|d| d.verdict() == Verdict::Allow)
+            && self.inspects(&request)
+        {
+            explanation.sentence.push_str(", as far as its methods and paths allow");
+        }
+        explanation
+    }
+
+    fn explain_path(&self, path: &str, access: Access) -> Explanation {
+        let answers = if path.starts_with('/') {
+            let parsed = path.parse::<GuestPath>();
+            parsed.map(|path| self.layers()[0].guest(&path, access))
+        } else {
+            let layers = self.layers().iter();
+            path.parse::<RelPath>()
+                .map(|path| layers.flat_map(|layer| layer.file(&path)).collect())
+        };
+        match answers {
+            Ok(answers) => answered(&format!("path `{path}`"), answers),
+            Err(error) => unreadable("builtin.paths", &error),
+        }
+    }
+
+    fn explain_limit(&self, key: &str) -> Explanation {
+        let values = self.limit_values();
+        let short = key.strip_prefix("proc.").unwrap_or(key);
+        let Some((name, value)) = values.iter().find(|(name, _)| *name == short) else {
+            let known: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+            let next = nearest(short, &known).map(|known| format!("did you mean `{known}`?"));
+            return stated(format!("`{key}` is not a limit, known are {}", known.join(", ")), next);
+        };
+        let above = self.layers().get(1).and_then(|layer| layer.draft.proc.as_ref());
+        let above = above.and_then(|proc| serde_json::to_value(proc).ok());
+        let most = match above.as_ref().and_then(|above| above.get(short)) {
+            Some(most) => format!(", the ceiling allows {}", plain(most)),
+            None => String::new(),
+        };
+        let next = format!("set `proc.{name}` in the policy, or `--set proc.{name}=…`");
+        stated(format!("`proc.{name}` is {value}{most}"), Some(next))
+    }
+
+    fn limit_values(&self) -> [(&'static str, String); 8] {
+        let period = |duration| {
+            crate::units::Period::new(duration)
+                .map(|p| p.to_string())
+                .unwrap_or_default()
+        };
+        let limits = self.limits();
+        [
+            ("cpu_quota", limits.cpu.to_string()),
+            ("mem_limit", limits.memory.to_string()),
+            ("wall_timeout", period(limits.wall)),
+            ("cpu_time", period(limits.cpu_time)),
+            ("lifetime", period(limits.lifetime)),
+            ("fork_limit", limits.processes.to_string()),
+            ("open_files", limits.open_files.to_string()),
+            ("output", limits.output.to_string()),
+        ]
+    }
+}
+
+fn stated(sentence: String, next: Option<String>) -> Explanation {
+    Explanation {
+        decision: None,
+        sentence,
+        matched: Vec::new(),
+        next,
+    }
+}
+
+fn answered(what: &str, answers: Vec<Decision>) -> Explanation {
+    let matched: Vec<(Rule, Verdict)> = answers
+        .iter()
+        .map(|answer| (answer.rule().clone(), answer.verdict()))
+        .collect();
+    let decision = strictest(answers);
+    let verb = match decision.verdict() {
+        Verdict::Allow => "is allowed",
+        Verdict::Ask => "asks a person",
+        Verdict::Deny => "is denied",
+    };
+    Explanation {
+        sentence: format!("{what} {verb} by `{}`", decision.rule()),
+        next: next_step(decision.rule(), decision.verdict()),
+        decision: Some(decision),
+        matched,
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn unreadable(rule: &str, error: &dyn fmt::Display) -> Explanation {
+    let decision = Decision::new(Verdict::Deny, rule);
+    Explanation {
+        sentence: format!("denied by `{rule}`: {error}"),
+        matched: vec![(decision.rule().clone(), Verdict::Deny)],
+        decision: Some(decision),
+        next: Some("write it in its plain form and ask again".to_owned()),
+    }
+}
+
+/// What a person can do about an answer, by the rule that gave it.
+fn next_step(rule: &Rule, verdict: Verdict) -> Option<String> {
+    let address = rule.as_str();
+    if verdict == Verdict::Allow {
+        return None;
+    }
+    if address.starts_with("ceiling") {
+        return Some("this is the operator's ceiling; ask the operator to widen it".to_owned());
+    }
+    if verdict == Verdict::Ask {
+        return Some("answer it in the inbox: `ringfence approvals list`".to_owned());
+    }
+    let step = match address {
+        "tools.default" => "add a rule such as `{ allow: \"server.tool\" }` to `tools.rules`",
+        "net.enabled" => "set `net.enabled: true` and name the host in `net.allowlist`",
+        "net.default" => "name the host in `net.allowlist`; a bare host means https on port 443",
+        "builtin.addresses" => {
+            "a private network needs `addresses: [CIDR]` in the host's rule; loopback, link-local and metadata stay closed"
+        }
+        "builtin.hosts" => "this name always stays closed",
+        "fs.mounts" => "add a mount to `fs.mounts`",
+        address if address.starts_with("fs.mounts[") => "set `access: rw` on that mount",
+        address if address.starts_with("fs.deny") => {
+            "the built-in entries cannot be removed; give the program a copy under another name"
+        }
+        address if address.contains("denylist") => {
+            "a denylist wins over every allow rule; remove the entry if it is yours"
+        }
+        _ => "deny beats ask and allow; remove or narrow that rule if it is yours",
+    };
+    Some(step.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Entry points for fuzzing: plain functions over bytes that never panic unless an invariant is
+//! broken. They run on seeded inputs in the tests, and under any fuzzer.
+
+use std::net::IpAddr;
+
+use crate::address::AddressKind;
+use crate::ceiling::Ceiling;
+use crate::decide::Verdict;
+use crate::draft::Draft;
+use crate::glob::Glob;
+use crate::host::{Host, HostPattern};
+use crate::net::{HostRequest, Method, Scheme};
+use crate::path::{GuestPath, RelPath};
+use crate::url::UrlPath;
+
+/// A policy document: parsing is total, what parses can be written and read again, and lies
+/// under itself.
+///
+/// # Panics
+/// When an invariant is broken.
+pub fn fuzz_policy(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(draft) = Draft::parse(text, "fuzz") else { return };
+    let Ok(written) = serde_json::to_string(&draft) else {
+        unreachable!("every draft can be written");
+    };
+    let again = Draft::parse(&written, "fuzz");
+    assert_eq!(again.as_ref(), Ok(&draft), "what is written reads back");
+    let bare = Draft {
+        examples: Vec::new(),
+        ..draft
+    };
+    let policy = bare.clone().under(&Ceiling::own_word());
+    assert!(policy.is_ok(), "a user's own word has no ceiling: {policy:?}");
+    let under_itself = bare.clone().under(&Ceiling::from_draft(&bare));
+    assert!(under_itself.is_ok(), "a draft lies under itself: {under_itself:?}");
+    assert_eq!(bare.layer(&bare), bare, "laying a draft over itself changes nothing");
+}
+
+/// A host: canonical is a fixed point, private addresses stay closed.
+///
+/// # Panics
+/// When an invariant is broken.
+pub fn fuzz_host(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(pattern) = text.parse::<HostPattern>() {
+        assert_eq!(pattern.as_str().parse::<HostPattern>().as_ref(), Ok(&pattern));
+        assert!(pattern.contains(&pattern));
+    }
+    let Ok(host) = text.parse::<Host>() else { return };
+    let written = host.to_string();
+    assert_eq!(
+        written.parse::<Host>().as_ref(),
+        Ok(&host),
+        "canonical is a fixed point"
+    );
+    assert!(
+        written.is_ascii() && !written.contains(['%', '*', '/', '\0', '@']),
+        "{written}"
+    );
+    assert_eq!(written, written.to_ascii_lowercase());
+    if let Host::Ip(address) = host {
+        closed(address);
+    }
+}
+
+fn closed(address: IpAddr) {
+    let Some(Ok(policy)) = Draft::preset("level-4").map(|d| d.under(&Ceiling::own_word())) else {
+        unreachable!("level-4 is part of the program and tested");
+    };
+    let request = HostRequest {
+        host: Host::Ip(address),
+        scheme: Scheme::Https,
+        port: 443,
+        method: Some(Method::Get),
+        path: None,
+    };
+    let open = policy.host(&request).verdict() == Verdict::Allow;
+    assert_eq!(open, AddressKind::of(address) == AddressKind::Public, "{address}");
+}
+
+/// Paths and globs: what is accepted cannot leave its folder, and canonical is a fixed point.
+///
+/// # Panics
+/// When an invariant is broken.
+pub fn fuzz_path(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let escapes = |path: &str| path.split('/').any(|part| matches!(part, "" | "." | ".."));
+    if let Ok(path) = text.parse::<RelPath>() {
+        assert!(!escapes(path.as_str()) && !path.as_str().contains('\0'), "{text:?}");
+        assert!(path.as_path().is_relative());
+    }
+    if let Ok(path) = text.parse::<GuestPath>() {
+        assert!(!escapes(&path.as_str()[1..]), "{text:?}");
+        assert!(path.as_path().is_absolute());
+    }
+    if let Ok(path) = text.parse::<UrlPath>() {
+        assert_eq!(path.as_str().parse::<UrlPath>().as_ref(), Ok(&path));
+        let lower = path.as_str().to_ascii_lowercase();
+        assert!(
+            !["%2e", "%2f", "%5c", "%25", "%00", ";", "\\", "//", "/../"]
+                .iter()
+                .any(|trick| lower.contains(trick)),
+            "{text:?}"
+        );
+    }
+    if let Ok(glob) = text.parse::<Glob>() {
+        assert_eq!(glob.as_str().parse::<Glob>().as_ref(), Ok(&glob));
+        if let Ok(path) = "a/b/c".parse::<RelPath>() {
+            assert!(!glob.matches(&path) || glob.hides(&path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! File globs for `fs.deny`: `*` and `?` within one segment, `[…]` classes, `**` over many.
+//! A glob that can never match, or that matches everything, is an error and not a no-op.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::path::RelPath;
+use crate::segments::{Part, Piece, Segments};
+use crate::text::text_type;
+
+/// Why a glob was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GlobError {
+    /// Nothing, or nothing between two slashes.
+    #[error("`{0}` has an empty segment")]
+    EmptySegment(String),
+    /// Longer than 1,024 bytes.
+    #[error("a glob has at most 1024 bytes, this one has {0}")]
+    TooLong(usize),
+    /// A leading slash.
+    #[error("`{0}` starts with `/`: globs are relative to each mount, write `**/…`")]
+    Absolute(String),
+    /// `.` or `..` as a segment.
+    #[error("`{0}` has a `.` or `..` segment and could never match")]
+    Dots(String),
+    /// `**` beside other characters.
+    #[error("`{0}`: `**` stands for whole segments and must be one by itself")]
+    Wildcard(String),
+    /// A bracket without its partner, an empty class, or a backwards range.
+    #[error("`{0}` has a broken `[…]` class")]
+    Class(String),
+    /// A control character.
+    #[error("`{}` is not allowed in a glob", .0.escape_default())]
+    Character(char),
+    /// Nothing but wildcards.
+    #[error("`{0}` matches everything: name what is to be hidden")]
+    Everything(String),
+}
+
+/// A file glob, relative to the root of a mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob {
+    text: String,
+    segments: Segments,
+}
+
+impl Glob {
+    /// The glob as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the glob is about exactly this path.
+    pub fn matches(&self, path: &RelPath) -> bool {
+        self.segments.covers(&Segments::literal(path.segments()))
+    }
+
+    /// Whether the glob hides this path: it is about the path itself or a folder above it.
+    pub fn hides(&self, path: &RelPath) -> bool {
+        let parts: Vec<&str> = path.segments().collect();
+        (1..=parts.len()).any(|end| self.segments.covers(&Segments::literal(parts[..end].iter().copied())))
+    }
+}
+
+impl FromStr for Glob {
+    type Err = GlobError;
+
+    fn from_str(text: &str) -> Result<Self, GlobError> {
+        if text.len() > 1_024 {
+            return Err(GlobError::TooLong(text.len()));
+        }
+        if let Some(c) = text.chars().find(|c| c.is_control()) {
+            return Err(GlobError::Character(c));
+        }
+        if text.starts_with('/') {
+            return Err(GlobError::Absolute(text.to_owned()));
+        }
+        let parts = text
+            .split('/')
+            .map(|part| segment(part, text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let wild = |part: &Part| match part {
+            Part::Many => true,
+            Part::One(pieces) => pieces.iter().all(|piece| *piece == Piece::Star),
+        };
+        if parts.iter().all(wild) {
+            return Err(GlobError::Everything(text.to_owned()));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            segments: Segments::new(parts),
+        })
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn segment(part: &str, whole: &str) -> Result<Part, GlobError> {
+    match part {
+        "" => Err(GlobError::EmptySegment(whole.to_owned())),
+        "." | ".." => Err(GlobError::Dots(whole.to_owned())),
+        "**" => Ok(Part::Many),
+        part if part.contains("**") => Err(GlobError::Wildcard(whole.to_owned())),
+        part => {
+            let mut pieces = Vec::new();
+            let mut rest = part.chars();
+            while let Some(c) = rest.next() {
+                pieces.push(match c {
+                    '*' => Piece::Star,
+                    '?' => Piece::Question,
+                    '[' => class(&mut rest).ok_or_else(|| GlobError::Class(whole.to_owned()))?,
+                    ']' => return Err(GlobError::Class(whole.to_owned())),
+                    c => Piece::Literal(c),
+                });
+            }
+            Ok(Part::One(pieces))
+        }
+    }
+}
+
+/// Reads a class up to its closing bracket; a `]` right after the opening is literal.
+fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
+    let negated = rest.as_str().starts_with(['!', '^']);
+    if negated {
+        rest.next();
+    }
+    let mut ranges = Vec::new();
+    loop {
+        let from = match rest.next()? {
+            ']' if !ranges.is_empty() => return Some(Piece::Class { negated, ranges }),
+            c => c,
+        };
+        let mut ahead = rest.as_str().chars();
+        let to = match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(to)) if to != ']' => {
+                rest.nth(1);
+                to
+            }
+            _ => from,
+        };
+        if to < from {
+            return None;
+        }
+        ranges.push(from..=to);
+    }
+}
+
+text_type!(
+    Glob,
+    "A file glob relative to each mount: `*` and `?` within one segment, `[…]` classes, `**` any number of segments."
+);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! Hosts in their one canonical form, and the patterns over them. What is matched is what is
+//! dialled: whatever could be read in two ways is refused, never repaired.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use crate::segments::{Part, Segments, at_least_one};
+use crate::text::text_type;
+
+/// Why a host or host pattern was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Nothing was written.
+    #[error("the host is empty")]
+    Empty,
+    /// More than 253 characters, or a label above 63.
+    #[error("the host or one of its labels is too long")]
+    TooLong,
+    /// A character that no host has: NUL, control, space, `%`, `@`, `/`, a port's `:` and so on.
+    #[error("`{}` is not allowed in a host", .0.escape_default())]
+    Character(char),
+    /// Two dots together, or a leading one.
+    #[error("`{0}` has an empty label")]
+    EmptyLabel(String),
+    /// A label that starts or ends with a hyphen.
+    #[error("`{0}` has a label that starts or ends with `-`")]
+    Hyphen(String),
+    /// Letters outside ASCII; the hint is the ASCII spelling.
+    #[error("`{}` is not ASCII{}", .text.escape_debug(), ascii_hint(.ascii.as_ref()))]
+    NotAscii {
+        /// What was written.
+        text: String,
+        /// How it is written in ASCII, when it is a name at all.
+        ascii: Option<String>,
+    },
+    /// An `xn--` label that is not the encoding of a name.
+    #[error("`{0}` has a malformed `xn--` label")]
+    Punycode(String),
+    /// Digits that some programs read as an address and others as a name.
+    #[error("`{0}` looks like a number, write an address as four decimal numbers")]
+    Numeric(String),
+    /// Not an IPv6 address, or brackets around something else.
+    #[error("`{0}` is not an IPv6 address")]
+    Ipv6(String),
+    /// An IPv4 address dressed as IPv6.
+    #[error("`{0}` hides an IPv4 address, write `{1}`")]
+    Embedded(Ipv6Addr, Ipv4Addr),
+    /// A `*` beside other characters, or in an address.
+    #[error("`{0}`: `*` stands for one whole label, `**` for one or more")]
+    Wildcard(String),
+    /// A wildcard directly below a public suffix, or nothing but wildcards.
+    #[error("`{0}` would match names of many owners, name at least one domain below `{1}`")]
+    TooWide(String, String),
+}
+
+fn ascii_hint(ascii: Option<&String>) -> String {
+    ascii.map(|ascii| format!(", write `{ascii}`")).unwrap_or_default()
+}
+
+/// A host as requests name it: a lower-case ASCII name without trailing dot, or an address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Host {
+    /// A DNS name.
+    Name(HostName),
+    /// An address.
+    Ip(IpAddr),
+}
+
+/// A DNS name in canonical form; made only by parsing a [`Host`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostName(String);
+
+impl HostName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Host {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if text.starts_with('[') || text.matches(':').count() > 1 {
+            return ipv6(text).map(|address| Self::Ip(address.into()));
+        }
+        if !text.is_ascii() {
+            return Err(not_ascii(text));
+        }
+        let lower = text.to_ascii_lowercase();
+        if numeric(&lower) {
+            let address = lower.parse::<Ipv4Addr>();
+            return address
+                .map(|a| Self::Ip(a.into()))
+                .map_err(|_| HostError::Numeric(lower));
+        }
+        name(&lower).map(|name| Self::Name(HostName(name)))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(&name.0),
+            Self::Ip(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+fn not_ascii(text: &str) -> HostError {
+    let ascii = idna::domain_to_ascii_strict(text)
+        .ok()
+        .filter(|ascii| ascii.parse::<Host>().is_ok());
+    HostError::NotAscii {
+        text: text.to_owned(),
+        ascii,
+    }
+}
+
+/// Whether the last label could be read as a number, as browsers and `inet_aton` do.
+fn numeric(text: &str) -> bool {
+    let trimmed = text.strip_suffix('.').unwrap_or(text);
+    let last = trimmed.rsplit('.').next().unwrap_or(trimmed);
+    let hex = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let decimal = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
+    decimal || last.strip_prefix("0x").is_some_and(hex)
+}
+
+fn ipv6(text: &str) -> Result<Ipv6Addr, HostError> {
+    let bad = || HostError::Ipv6(text.escape_debug().to_string());
+    let inner = match text.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').ok_or_else(bad)?,
+        None => text,
+    };
+    let address: Ipv6Addr = inner.parse().map_err(|_| bad())?;
+    match embedded(address) {
+        Some(v4) => Err(HostError::Embedded(address, v4)),
+        None => Ok(address),
+    }
+}
+
+/// The IPv4 address inside a mapped (`::ffff:a.b.c.d`) or compatible (`::a.b.c.d`) one.
+pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let low = address.to_bits();
+    match low >> 32 {
+        0xffff => address.to_ipv4_mapped(),
+        0 if low > 1 => Some(Ipv4Addr::from_bits(u32::try_from(low).ok()?)),
+        _ => None,
+    }
+}
+
+/// Checks a lower-case ASCII name and strips one trailing dot.
+fn name(lower: &str) -> Result<String, HostError> {
+    let plain = lower.strip_suffix('.').unwrap_or(lower);
+    if let Some(c) = plain
+        .chars()
+        .find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.'))
+    {
+        return Err(HostError::Character(c));
+    }
+    if plain.len() > 253 {
+        return Err(HostError::TooLong);
+    }
+    for label in plain.split('.') {
+        if label.is_empty() {
+            return Err(HostError::EmptyLabel(lower.to_owned()));
+        }
+        if label.len() > 63 {
+            return Err(HostError::TooLong);
+        }
+        if label.starts_with('-') || label.ends_with('-') {
+            return Err(HostError::Hyphen(lower.to_owned()));
+        }
+        if label.starts_with("xn--") && !valid_punycode(label) {
+            return Err(HostError::Punycode(lower.to_owned()));
+        }
+    }
+    Ok(plain.to_owned())
+}
+
+/// An encoded label is canonical when decoding and encoding it gives it back.
+fn valid_punycode(label: &str) -> bool {
+    let (unicode, result) = idna::domain_to_unicode(label);
+    result.is_ok() && !unicode.is_ascii() && idna::domain_to_ascii_strict(&unicode).is_ok_and(|ascii| ascii == label)
+}
+
+/// A pattern over hosts: a name, an address, or a name with `*` and `**` as whole labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Ip(IpAddr),
+    Labels(Segments),
+}
+
+impl HostPattern {
+    /// The pattern in canonical form.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the pattern is about this host.
+    pub fn matches(&self, host: &Host) -> bool {
+        match (&self.kind, host) {
+            (Kind::Ip(mine), Host::Ip(theirs)) => mine == theirs,
+            (Kind::Labels(labels), Host::Name(name)) => labels.covers(&Segments::literal(name.0.split('.'))),
+            (Kind::Ip(_), Host::Name(_)) | (Kind::Labels(_), Host::Ip(_)) => false,
+        }
+    }
+
+    /// Whether every host that `other` matches is matched by this one.
+    pub fn contains(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Ip(mine), Kind::Ip(theirs)) => mine == theirs,
+            (Kind::Labels(mine), Kind::Labels(theirs)) => mine.covers(theirs),
+            (Kind::Ip(_), Kind::Labels(_)) | (Kind::Labels(_), Kind::Ip(_)) => false,
+        }
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        if !text.contains('*') {
+            let ascii = if text.is_ascii() {
+                None
+            } else {
+                Some(idna::domain_to_ascii_strict(text).map_err(|_| not_ascii(text))?)
+            };
+            let host: Host = ascii.as_deref().unwrap_or(text).parse()?;
+            let kind = match &host {
+                Host::Ip(address) => Kind::Ip(*address),
+                Host::Name(name) => Kind::Labels(Segments::literal(name.0.split('.'))),
+            };
+            return Ok(Self {
+                text: host.to_string(),
+                kind,
+            });
+        }
+        wildcard(text)
+    }
+}
+
+fn wildcard(text: &str) -> Result<HostPattern, HostError> {
+    let mut parts = Vec::new();
+    let mut labels = Vec::new();
+    let mut fixed = Vec::new();
+    for label in text.strip_suffix('.').unwrap_or(text).split('.') {
+        let part = match label {
+            "*" => Part::any(),
+            "**" => Part::Many,
+            label if label.contains('*') => return Err(HostError::Wildcard(text.to_owned())),
+            label => {
+                let literal = HostPattern::from_str(label);
+                // A single numeric label is fine inside a name: the whole is checked below.
+                let literal = match literal {
+                    Err(HostError::Numeric(digits)) => name(&digits)?,
+                    other => other?.text,
+                };
+                let part = Segments::literal(std::iter::once(literal.as_str()));
+                fixed.push(literal.clone());
+                labels.push(literal);
+                parts.extend(part.parts().iter().cloned());
+                continue;
+            }
+        };
+        parts.push(part);
+        labels.push(label.to_owned());
+        // Only what stands right of the last wildcard says whose names they are.
+        fixed.clear();
+    }
+    let base = fixed.join(".");
+    if numeric(&base) {
+        return Err(HostError::Numeric(text.to_owned()));
+    }
+    let owned = psl::domain_str(&base).is_some();
+    if !owned {
+        let suffix = if base.is_empty() {
+            "a public suffix".to_owned()
+        } else {
+            base
+        };
+        return Err(HostError::TooWide(text.to_owned(), suffix));
+    }
+    if labels.join(".").len() > 253 {
+        return Err(HostError::TooLong);
+    }
+    Ok(HostPattern {
+        text: labels.join("."),
+        kind: Kind::Labels(Segments::new(at_least_one(parts))),
+    })
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+text_type!(
+    HostPattern,
+    "A host: a name, an address, or a name with `*` as one whole label and `**` as one or more."
+);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! One draft laid over another: scalars replace; mounts replace by path; rules, allowlist,
+//! denylist and deny globs add; `env` merges by key.
+
+use crate::data::{DataDraft, PiiDraft, ReturnDraft};
+use crate::draft::{ApprovalsDraft, AuditDraft, Draft, FsDraft, MountDraft, ProcDraft};
+use crate::net::NetDraft;
+use crate::tools::ToolsDraft;
+
+impl Draft {
+    /// This draft with `over` laid over it. Examples belong to the file they stand in, so only
+    /// those of `over` stay; the name is that of `over` where it has one.
+    #[must_use]
+    pub fn layer(&self, over: &Self) -> Self {
+        let env = match (&self.env, &over.env) {
+            (Some(base), Some(over)) => {
+                let mut env = base.clone();
+                env.extend(over.iter().map(|(name, value)| (name.clone(), value.clone())));
+                Some(env)
+            }
+            (base, over) => over.as_ref().or(base.as_ref()).cloned(),
+        };
+        Self {
+            name: if over.name.is_empty() {
+                self.name.clone()
+            } else {
+                over.name.clone()
+            },
+            version: over.version.or(self.version),
+            fs: both(self.fs.as_ref(), over.fs.as_ref(), fs),
+            env,
+            net: both(self.net.as_ref(), over.net.as_ref(), net),
+            proc: both(self.proc.as_ref(), over.proc.as_ref(), proc),
+            tools: both(self.tools.as_ref(), over.tools.as_ref(), tools),
+            data: both(self.data.as_ref(), over.data.as_ref(), data),
+            approvals: both(self.approvals.as_ref(), over.approvals.as_ref(), approvals),
+            audit: both(self.audit.as_ref(), over.audit.as_ref(), audit),
+            examples: over.examples.clone(),
+        }
+    }
+}
+
+fn both<T: Clone>(base: Option<&T>, over: Option<&T>, merge: fn(&T, &T) -> T) -> Option<T> {
+    match (base, over) {
+        (Some(base), Some(over)) => Some(merge(base, over)),
+        (base, over) => over.or(base).cloned(),
+    }
+}
+
+/// Adds what is not there yet, so that laying a draft over itself changes nothing.
+pub(crate) fn add<T: Clone + PartialEq>(base: &[T], more: &[T]) -> Vec<T> {
+    let mut all = base.to_vec();
+    for item in more {
+        if !all.contains(item) {
+            all.push(item.clone());
+        }
+    }
+    all
+}
+
+/// Replaces mounts of the same path, keeps the others.
+pub(crate) fn mounts(base: &[MountDraft], over: &[MountDraft]) -> Vec<MountDraft> {
+    let mut all: Vec<MountDraft> = base
+        .iter()
+        .map(|mount| {
+            over.iter()
+                .find(|other| other.path == mount.path)
+                .unwrap_or(mount)
+                .clone()
+        })
+        .collect();
+    let new = over
+        .iter()
+        .filter(|mount| !base.iter().any(|other| other.path == mount.path));
+    all.extend(new.cloned());
+    all
+}
+
+fn fs(base: &FsDraft, over: &FsDraft) -> FsDraft {
+    FsDraft {
+        mounts: mounts(&base.mounts, &over.mounts),
+        deny: add(&base.deny, &over.deny),
+    }
+}
+
+fn net(base: &NetDraft, over: &NetDraft) -> NetDraft {
+    NetDraft {
+        enabled: over.enabled.or(base.enabled),
+        default: over.default.or(base.default),
+        presets: add(&base.presets, &over.presets),
+        allowlist: add(&base.allowlist, &over.allowlist),
+        denylist: add(&base.denylist, &over.denylist),
+    }
+}
+
+fn proc(base: &ProcDraft, over: &ProcDraft) -> ProcDraft {
+    ProcDraft {
+        cpu_quota: over.cpu_quota.or(base.cpu_quota),
+        mem_limit: over.mem_limit.or(base.mem_limit),
+        wall_timeout: over.wall_timeout.or(base.wall_timeout),
+        cpu_time: over.cpu_time.or(base.cpu_time),
+        lifetime: over.lifetime.or(base.lifetime),
+        fork_limit: over.fork_limit.or(base.fork_limit),
+        open_files: over.open_files.or(base.open_files),
+        output: over.output.or(base.output),
+    }
+}
+
+fn tools(base: &ToolsDraft, over: &ToolsDraft) -> ToolsDraft {
+    ToolsDraft {
+        default: over.default.or(base.default),
+        rules: add(&base.rules, &over.rules),
+        drift: over.drift.or(base.drift),
+        max_calls: over.max_calls.or(base.max_calls),
+        call_timeout: over.call_timeout.or(base.call_timeout),
+    }
+}
+
+fn data(base: &DataDraft, over: &DataDraft) -> DataDraft {
+    DataDraft {
+        pii: both(base.pii.as_ref(), over.pii.as_ref(), |base, over| PiiDraft {
+            mode: over.mode.or(base.mode),
+            inside: over.inside.or(base.inside),
+            names: over.names.or(base.names),
+            kinds: over.kinds.as_ref().or(base.kinds.as_ref()).cloned(),
+            reveal_to: add(&base.reveal_to, &over.reveal_to),
+        }),
+        secrets: over.secrets.or(base.secrets),
+        returned: both(base.returned.as_ref(), over.returned.as_ref(), |base, over| {
+            ReturnDraft {
+                bytes: over.bytes.or(base.bytes),
+                rows: over.rows.or(base.rows),
+            }
+        }),
+    }
+}
+
+fn approvals(base: &ApprovalsDraft, over: &ApprovalsDraft) -> ApprovalsDraft {
+    ApprovalsDraft {
+        timeout: over.timeout.or(base.timeout),
+        by: over.by.as_ref().or(base.by.as_ref()).cloned(),
+    }
+}
+
+fn audit(base: &AuditDraft, over: &AuditDraft) -> AuditDraft {
+    AuditDraft {
+        durable: over.durable.or(base.durable),
+        output: over.output.or(base.output),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What a session may do, as data; the only place that decides.
+//!
+//! A [`Draft`] is a wish: a file, a preset, a request. Drafts are layered, measured against a
+//! [`Ceiling`], and become a [`Policy`], which answers every question with a [`Decision`] that
+//! names its rule. Hosts, paths and names are types that exist only in canonical form.
+//!
+//! It does not know files, networks, time, or who asks: text comes in, decisions go out.
+#![forbid(unsafe_code)]
+
+mod built;
+mod ceiling;
+mod decide;
+mod diff;
+mod draft;
+mod example;
+mod explain;
+pub mod fuzz;
+mod layer;
+mod measure;
+mod node;
+mod parse;
+mod policy;
+mod preset;
+mod schema;
+
+mod data;
+mod net;
+mod tools;
+
+mod address;
+mod glob;
+mod host;
+mod path;
+mod pattern;
+mod segments;
+#[cfg(test)]
+mod testdata;
+mod text;
+mod units;
+mod url;
+
+pub use built::{Built, Mechanism, Unbuilt};
+pub use ceiling::{Ceiling, Excess, TooMuch};
+pub use decide::{Decision, Rule, Verdict};
+pub use diff::{Change, Direction, Topic, diff};
+pub use draft::{
+    Access, ApprovalsDraft, Approver, AuditDraft, Draft, Example, FsDraft, JournalOutput, MountDraft, ProcDraft,
+};
+pub use example::FailedExample;
+pub use explain::{Explanation, Question};
+pub use parse::{MAX_DOCUMENT, ParseError};
+pub use policy::{Audit, Fs, Limits, Mount, Policy};
+pub use preset::{NetPreset, preset_text, presets};
+pub use schema::schema;
+
+pub use data::{DataDraft, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, ReturnDraft, Secrets};
+pub use net::{HostRequest, HostRule, Method, NetDraft, Scheme};
+pub use tools::{Condition, Expression, ExpressionError, Folder, History, ToolRule, ToolsDraft};
+
+pub use address::AddressKind;
+pub use glob::{Glob, GlobError};
+pub use host::{Host, HostError, HostName, HostPattern};
+pub use path::{GuestPath, PathError, RelPath};
+pub use pattern::{NameError, ToolName, ToolPattern};
+pub use units::{Bytes, Cpus, Per, Period, Rate, UnitError};
+pub use url::{UrlPath, UrlPathError, UrlPathPattern};

@@ -1,0 +1,254 @@
+//! Measures what a draft asks for against a ceiling, key by key.
+
+use std::fmt::Display;
+
+use crate::ceiling::Excess;
+use crate::data::{DataDraft, PiiDraft, ReturnDraft};
+use crate::decide::{Verdict, allow_rules};
+use crate::draft::{ApprovalsDraft, Approver, AuditDraft, Draft, ProcDraft};
+use crate::net::{HostRule, NetDraft, Scheme};
+use crate::tools::{ToolRule, ToolsDraft};
+
+/// Collects every key that is too much.
+#[derive(Debug, Default)]
+pub(crate) struct Measure {
+    pub(crate) excess: Vec<Excess>,
+}
+
+/// Which end of a scale is the stricter one.
+#[derive(Clone, Copy)]
+enum Stricter {
+    Less,
+    More,
+}
+
+impl Stricter {
+    fn wider<T: PartialOrd>(self, asked: &T, most: &T) -> bool {
+        match self {
+            Self::Less => asked > most,
+            Self::More => asked < most,
+        }
+    }
+}
+
+impl Measure {
+    pub(crate) fn too_much(&mut self, key: impl Into<String>, asked: &str, allowed: &str) {
+        let (asked, allowed) = (asked.to_owned(), allowed.to_owned());
+        self.excess.push(Excess {
+            key: key.into(),
+            asked,
+            allowed,
+        });
+    }
+
+    /// What is asked if the ceiling allows it; unasked, the stricter of default and ceiling.
+    fn pick<T: PartialOrd + Copy>(
+        &mut self,
+        key: &str,
+        stricter: Stricter,
+        [asked, default, most]: [Option<T>; 3],
+        show: impl Fn(T) -> String,
+    ) -> Option<T> {
+        match (asked, most) {
+            (Some(asked), Some(most)) if stricter.wider(&asked, &most) => {
+                self.too_much(key, &show(asked), &show(most));
+                Some(most)
+            }
+            (Some(asked), _) => Some(asked),
+            (None, Some(most)) => Some(match default {
+                Some(default) if !stricter.wider(&default, &most) => default,
+                _ => most,
+            }),
+            (None, None) => default,
+        }
+    }
+
+    fn number<T: PartialOrd + Copy + Display>(&mut self, key: &str, values: [Option<T>; 3]) -> Option<T> {
+        self.pick(key, Stricter::Less, values, |value| value.to_string())
+    }
+
+    fn strength<T: PartialOrd + Copy + serde::Serialize>(&mut self, key: &str, values: [Option<T>; 3]) -> Option<T> {
+        self.pick(key, Stricter::More, values, word)
+    }
+
+    pub(crate) fn proc(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> ProcDraft {
+        let of = |draft: &Draft| draft.proc.clone().unwrap_or_default();
+        let [a, b, t] = [of(asked), of(builtin), of(top)];
+        macro_rules! least {
+            ($field:ident) => {
+                self.number(
+                    concat!("proc.", stringify!($field)),
+                    [a.$field, b.$field, t.$field],
+                )
+            };
+        }
+        ProcDraft {
+            cpu_quota: least!(cpu_quota),
+            mem_limit: least!(mem_limit),
+            wall_timeout: least!(wall_timeout),
+            cpu_time: least!(cpu_time),
+            lifetime: least!(lifetime),
+            fork_limit: least!(fork_limit),
+            open_files: least!(open_files),
+            output: least!(output),
+        }
+    }
+
+    pub(crate) fn net(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> NetDraft {
+        let of = |draft: &Draft| draft.net.clone().unwrap_or_default();
+        let (asked, full, top) = (of(asked), of(full), of(top));
+        if asked.enabled == Some(true) && top.enabled != Some(true) {
+            self.too_much("net.enabled", "true", "false");
+        }
+        let default = [asked.default, None, Some(top.default.unwrap_or(Verdict::Deny))];
+        let default = self.strength("net.default", default);
+        for (key, rule) in allow_rules(&asked) {
+            if !covered(rule, &top) {
+                let shown = serde_json::to_string(rule).unwrap_or_default();
+                self.too_much(key, &shown, "no rule that contains it");
+            }
+        }
+        // Unasked, an open default of the ceiling is not taken over.
+        let default = asked.default.and(default);
+        NetDraft { default, ..full }
+    }
+
+    pub(crate) fn tools(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> ToolsDraft {
+        let of = |draft: &Draft| draft.tools.clone().unwrap_or_default();
+        let (asked, full, top) = (of(asked), of(full), of(top));
+        let most = top.default.unwrap_or(Verdict::Deny);
+        let default = [asked.default, full.default, Some(most)];
+        let default = self.strength("tools.default", default);
+        for (index, rule) in asked.rules.iter().enumerate() {
+            self.rule(index, rule, &top.rules, most);
+        }
+        let drift = [asked.drift, None, Some(top.drift.unwrap_or(Verdict::Ask))];
+        let drift = self.strength("tools.drift", drift);
+        ToolsDraft {
+            default,
+            rules: full.rules,
+            drift: drift.filter(|_| asked.drift.or(top.drift).is_some()),
+            max_calls: self.number("tools.max_calls", [asked.max_calls, None, top.max_calls]),
+            call_timeout: self.number("tools.call_timeout", [asked.call_timeout, None, top.call_timeout]),
+        }
+    }
+
+    /// Conditions are not compared: at a call the ceiling's own rule is judged too.
+    fn rule(&mut self, index: usize, rule: &ToolRule, top: &[ToolRule], default: Verdict) {
+        if rule.verdict == Verdict::Deny {
+            return;
+        }
+        let key = format!("tools.rules[{index}]");
+        let asked = format!("{} `{}`", rule.verdict, rule.pattern);
+        let containing = |above: &&ToolRule| above.verdict != Verdict::Deny && above.pattern.contains(&rule.pattern);
+        let above: Vec<&ToolRule> = top.iter().filter(containing).collect();
+        if above.is_empty() && default == Verdict::Deny {
+            return self.too_much(key, &asked, "no pattern that contains it");
+        }
+        let Some(rate) = rule.rate else { return };
+        let within = |above: &&ToolRule| above.rate.is_none_or(|most| !rate.exceeds(most));
+        if !above.is_empty() && !above.iter().any(within) {
+            let most = above.iter().find_map(|above| above.rate).map(|rate| rate.to_string());
+            self.too_much(format!("{key}.rate"), &rate.to_string(), &most.unwrap_or_default());
+        }
+    }
+
+    pub(crate) fn data(&mut self, asked: &Draft, top: &Draft) -> Option<DataDraft> {
+        if asked.data.is_none() && top.data.is_none() {
+            return None;
+        }
+        let of = |draft: &Draft| draft.data.clone().unwrap_or_default();
+        let (asked, top) = (of(asked), of(top));
+        Some(DataDraft {
+            pii: self.pii(asked.pii, top.pii),
+            secrets: self.strength("data.secrets", [asked.secrets, None, top.secrets]),
+            returned: self.returned(asked.returned, top.returned),
+        })
+    }
+
+    fn pii(&mut self, asked: Option<PiiDraft>, top: Option<PiiDraft>) -> Option<PiiDraft> {
+        let (Some(asked), Some(top)) = (&asked, &top) else {
+            return asked.or(top);
+        };
+        let kinds = match (&asked.kinds, &top.kinds) {
+            (Some(kinds), Some(needed)) if !needed.iter().all(|kind| kinds.contains(kind)) => {
+                self.too_much("data.pii.kinds", &word(kinds), &format!("at least {}", word(needed)));
+                Some(needed.clone())
+            }
+            (kinds, needed) => kinds.as_ref().or(needed.as_ref()).cloned(),
+        };
+        for (index, pattern) in asked.reveal_to.iter().enumerate() {
+            if !top.reveal_to.iter().any(|above| above.contains(pattern)) {
+                let key = format!("data.pii.reveal_to[{index}]");
+                self.too_much(key, &format!("`{pattern}`"), "no pattern that contains it");
+            }
+        }
+        Some(PiiDraft {
+            mode: self.strength("data.pii.mode", [asked.mode, None, top.mode]),
+            inside: self.strength("data.pii.inside", [asked.inside, None, top.inside]),
+            names: self.strength("data.pii.names", [asked.names, None, top.names]),
+            kinds,
+            reveal_to: asked.reveal_to.clone(),
+        })
+    }
+
+    fn returned(&mut self, asked: Option<ReturnDraft>, top: Option<ReturnDraft>) -> Option<ReturnDraft> {
+        let (Some(asked), Some(top)) = (&asked, &top) else {
+            return asked.or(top);
+        };
+        Some(ReturnDraft {
+            bytes: self.number("data.return.bytes", [asked.bytes, None, top.bytes]),
+            rows: self.number("data.return.rows", [asked.rows, None, top.rows]),
+        })
+    }
+
+    pub(crate) fn approvals(&mut self, asked: &Draft, top: &Draft) -> Option<ApprovalsDraft> {
+        if asked.approvals.is_none() && top.approvals.is_none() {
+            return None;
+        }
+        let of = |draft: &Draft| draft.approvals.clone().unwrap_or_default();
+        let (asked, top) = (of(asked), of(top));
+        let most = top.by.clone().unwrap_or_else(|| vec![Approver::Inbox]);
+        for approver in asked.by.iter().flatten().filter(|approver| !most.contains(approver)) {
+            self.too_much("approvals.by", &word(approver), &word(&most));
+        }
+        Some(ApprovalsDraft {
+            timeout: self.number("approvals.timeout", [asked.timeout, None, top.timeout]),
+            by: asked.by.or(top.by),
+        })
+    }
+
+    /// What is journalled is the operator's: a request may make it safer, never change how much.
+    pub(crate) fn audit(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> AuditDraft {
+        let of = |draft: &Draft| draft.audit.clone().unwrap_or_default();
+        let [asked, builtin, top] = [of(asked), of(builtin), of(top)];
+        let durable = [asked.durable, builtin.durable, top.durable];
+        let most = top.output.or(builtin.output);
+        if let (Some(asked), Some(most)) = (asked.output, most)
+            && asked != most
+        {
+            self.too_much("audit.output", &word(asked), &word(most));
+        }
+        AuditDraft {
+            durable: self.strength("audit.durable", durable),
+            output: most,
+        }
+    }
+}
+
+/// Whether the ceiling has one allow rule, or an open default, that covers an asked rule.
+fn covered(rule: &HostRule, top: &NetDraft) -> bool {
+    let open = top.default.is_some_and(|default| default != Verdict::Deny)
+        && rule.addresses.is_empty()
+        && rule
+            .allowed_ports()
+            .iter()
+            .all(|port| *port == rule.scheme.unwrap_or(Scheme::Https).port());
+    open || allow_rules(top).any(|(_, above)| above.contains(rule))
+}
+
+/// A value as its file would say it.
+fn word<T: serde::Serialize>(value: T) -> String {
+    let text = serde_json::to_string(&value).unwrap_or_default();
+    text.replace('"', "")
+}

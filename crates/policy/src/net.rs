@@ -1,0 +1,312 @@
+//! `net`: which hosts may be reached, and how.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+
+use ipnet::IpNet;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::address::never_opens;
+use crate::decide::Verdict;
+use crate::draft::nullable;
+use crate::host::{Host, HostPattern};
+use crate::preset::NetPreset;
+use crate::url::{UrlPath, UrlPathPattern};
+
+/// `net` as written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NetDraft {
+    /// Whether there is any network at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The answer for hosts that no rule names, on https and http at their own ports; deny unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Verdict>,
+    /// Reviewed rule sets by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
+    pub presets: Vec<NetPreset>,
+    /// What may be reached; a bare host means https on port 443.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
+    pub allowlist: Vec<HostRule>,
+    /// What may not be reached; wins over everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "denylist")]
+    pub denylist: Vec<HostRule>,
+}
+
+/// One rule about hosts; what is not written does not narrow it, except that an allow rule
+/// without `scheme` and `ports` means https on port 443.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct HostRule {
+    /// The hosts.
+    pub host: HostPattern,
+    /// The scheme.
+    pub scheme: Option<Scheme>,
+    /// The ports.
+    pub ports: Option<BTreeSet<NonZeroU16>>,
+    /// The methods; GET includes HEAD.
+    pub methods: Option<BTreeSet<Method>>,
+    /// The URL paths.
+    pub paths: Option<Vec<UrlPathPattern>>,
+    /// Private networks that this rule opens; only in an allow rule.
+    pub addresses: Vec<IpNet>,
+}
+
+/// One rule about hosts.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WrittenRule {
+    /// The hosts.
+    host: HostPattern,
+    /// The scheme; https unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheme: Option<Scheme>,
+    /// The ports; the scheme's own unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ports: Option<BTreeSet<NonZeroU16>>,
+    /// The methods; all unless written, GET includes HEAD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    methods: Option<BTreeSet<Method>>,
+    /// The URL paths; all unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paths: Option<Vec<UrlPathPattern>>,
+    /// Private networks that this rule opens, in CIDR form.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
+    #[schemars(with = "Vec<String>")]
+    addresses: Vec<IpNet>,
+}
+
+impl WrittenRule {
+    fn checked(self) -> Result<HostRule, String> {
+        let empty = |key: &str| format!("`{key}` is empty, so the rule could never match");
+        if self.ports.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Err(empty("ports"));
+        }
+        if self.methods.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Err(empty("methods"));
+        }
+        if self.paths.as_ref().is_some_and(Vec::is_empty) {
+            return Err(empty("paths"));
+        }
+        if let Some(net) = self.addresses.iter().find(|net| never_opens(net)) {
+            return Err(format!("`{net}` can never be opened"));
+        }
+        Ok(HostRule {
+            host: self.host,
+            scheme: self.scheme,
+            ports: self.ports,
+            methods: self.methods,
+            paths: self.paths,
+            addresses: self.addresses,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for HostRule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = HostRule;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a host or a rule such as `{ host: example.org, ports: [443] }`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<HostRule, E> {
+                Ok(HostRule::bare(text.parse().map_err(E::custom)?))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HostRule, A::Error> {
+                WrittenRule::deserialize(MapAccessDeserializer::new(map))?
+                    .checked()
+                    .map_err(A::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl Serialize for HostRule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if *self == Self::bare(self.host.clone()) {
+            return self.host.serialize(serializer);
+        }
+        let rule = self.clone();
+        WrittenRule {
+            host: rule.host,
+            scheme: rule.scheme,
+            ports: rule.ports,
+            methods: rule.methods,
+            paths: rule.paths,
+            addresses: rule.addresses,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl JsonSchema for HostRule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "HostRule".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let bare = generator.subschema_for::<HostPattern>();
+        let rule = WrittenRule::json_schema(generator);
+        json_schema!({ "anyOf": [bare, rule] })
+    }
+}
+
+fn denylist<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostRule>, D::Error> {
+    let rules: Vec<HostRule> = nullable(deserializer)?;
+    match rules.iter().find(|rule| !rule.addresses.is_empty()) {
+        Some(rule) => Err(D::Error::custom(format!(
+            "`{}` has `addresses`, which only an allow rule can have",
+            rule.host
+        ))),
+        None => Ok(rules),
+    }
+}
+
+/// How a host is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheme {
+    /// HTTP inside TLS.
+    Https,
+    /// Plain HTTP.
+    Http,
+}
+
+impl Scheme {
+    /// The scheme's own port.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http => 80,
+        }
+    }
+}
+
+/// An HTTP method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+    Options,
+}
+
+/// A crossing that somebody wants to make. Method and path are `None` while they are not known
+/// yet (a tunnel being opened); the question must then be asked again, see
+/// [`Policy::inspects`](crate::Policy::inspects).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRequest {
+    /// The host.
+    pub host: Host,
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The port.
+    pub port: u16,
+    /// The method.
+    pub method: Option<Method>,
+    /// The URL path.
+    pub path: Option<UrlPath>,
+}
+
+impl HostRule {
+    /// A rule that names only a host.
+    pub const fn bare(host: HostPattern) -> Self {
+        Self {
+            host,
+            scheme: None,
+            ports: None,
+            methods: None,
+            paths: None,
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Whether this rule allows the request, as far as the request is known.
+    pub(crate) fn allows(&self, request: &HostRequest) -> bool {
+        let scheme = self.scheme.unwrap_or(Scheme::Https);
+        self.host.matches(&request.host)
+            && request.scheme == scheme
+            && self.allowed_ports().contains(&request.port)
+            && request.method.is_none_or(|method| self.names_method(method))
+            && request.path.as_ref().is_none_or(|path| self.names_path(path))
+    }
+
+    /// Whether this rule forbids the request, as far as the request is known.
+    pub(crate) fn forbids(&self, request: &HostRequest) -> bool {
+        let port = |ports: &BTreeSet<NonZeroU16>| ports.iter().any(|p| p.get() == request.port);
+        self.host.matches(&request.host)
+            && self.scheme.is_none_or(|scheme| scheme == request.scheme)
+            && self.ports.as_ref().is_none_or(port)
+            && (self.methods.is_none() || request.method.is_some_and(|m| self.names_method(m)))
+            && (self.paths.is_none() || request.path.as_ref().is_some_and(|p| self.names_path(p)))
+    }
+
+    /// Whether method or path must be seen before this rule can be judged for the request.
+    pub(crate) fn must_see(&self, request: &HostRequest) -> bool {
+        (self.methods.is_some() || self.paths.is_some()) && self.host.matches(&request.host)
+    }
+
+    /// Whether this rule opens a private address.
+    pub(crate) fn opens(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|net| net.contains(&address))
+    }
+
+    /// Whether an allow rule asks for no more than this one does. Methods and paths that are
+    /// not written inherit: at a request both rules are judged.
+    pub(crate) fn contains(&self, other: &Self) -> bool {
+        let methods = other.methods.iter().flatten().all(|method| self.names_method(*method));
+        let path = |path: &UrlPathPattern| {
+            self.paths
+                .as_ref()
+                .is_none_or(|mine| mine.iter().any(|pattern| pattern.contains(path)))
+        };
+        let net = |net: &IpNet| self.addresses.iter().any(|mine| mine.contains(net));
+        self.host.contains(&other.host)
+            && self.scheme.unwrap_or(Scheme::Https) == other.scheme.unwrap_or(Scheme::Https)
+            && other.allowed_ports().is_subset(&self.allowed_ports())
+            && methods
+            && other.paths.iter().flatten().all(path)
+            && other.addresses.iter().all(net)
+    }
+
+    /// The ports of an allow rule.
+    pub(crate) fn allowed_ports(&self) -> BTreeSet<u16> {
+        match &self.ports {
+            Some(ports) => ports.iter().map(|port| port.get()).collect(),
+            None => BTreeSet::from([self.scheme.unwrap_or(Scheme::Https).port()]),
+        }
+    }
+
+    fn names_method(&self, method: Method) -> bool {
+        let named = |wanted| self.methods.as_ref().is_none_or(|methods| methods.contains(&wanted));
+        named(method) || (method == Method::Head && named(Method::Get))
+    }
+
+    fn names_path(&self, path: &UrlPath) -> bool {
+        self.paths
+            .as_ref()
+            .is_none_or(|paths| paths.iter().any(|pattern| pattern.matches(path)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,383 @@
+//! A document as a tree that remembers where each part stood, and a serde deserializer over it,
+//! so that every error carries its key, line and column.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{
+    self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+use serde_saphyr::Spanned;
+
+/// A place in a document; line and column count from one, zero means unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+}
+
+impl From<serde_saphyr::Location> for At {
+    fn from(location: serde_saphyr::Location) -> Self {
+        Self {
+            line: location.line(),
+            column: location.column(),
+        }
+    }
+}
+
+/// One value and where it stood.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) at: At,
+    pub(crate) value: Value,
+}
+
+/// The shapes a document is made of.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, At, Node)>),
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Value>::deserialize(deserializer)?;
+        Ok(Self {
+            at: spanned.referenced.into(),
+            value: spanned.value,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Shape)
+    }
+}
+
+struct Shape;
+
+impl<'de> Visitor<'de> for Shape {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        Value::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Signed(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Unsigned(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Float(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(node) = seq.next_element()? {
+            list.push(node);
+        }
+        Ok(Value::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((key, node)) = map.next_entry::<Spanned<String>, Node>()? {
+            entries.push((key.value, key.referenced.into(), node));
+        }
+        Ok(Value::Map(entries))
+    }
+}
+
+/// What was wrong, and the innermost place where it was seen.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeError {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) at: Option<At>,
+    /// Keys from the inside out.
+    pub(crate) path: Vec<String>,
+    /// The message names the key itself, as the last part of its path.
+    pub(crate) unknown: Option<String>,
+}
+
+impl NodeError {
+    fn new(message: String) -> Self {
+        Self {
+            message,
+            hint: None,
+            at: None,
+            path: Vec::new(),
+            unknown: None,
+        }
+    }
+
+    fn at(mut self, at: At) -> Self {
+        self.at.get_or_insert(at);
+        self
+    }
+
+    fn within(mut self, key: &str) -> Self {
+        self.path.push(key.to_owned());
+        self
+    }
+
+    /// The dotted key, list places in brackets: `tools.rules[3].rate`.
+    pub(crate) fn key(&self) -> String {
+        let mut key = String::new();
+        for part in self.path.iter().rev().chain(&self.unknown) {
+            if !key.is_empty() && !part.starts_with('[') {
+                key.push('.');
+            }
+            key.push_str(part);
+        }
+        key
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl de::Error for NodeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message.to_string())
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let mut error = Self::new("unknown key".to_owned());
+        error.unknown = Some(field.to_owned());
+        error.hint = Some(match nearest(field, expected) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => format!("known here: {}", listed(expected)),
+        });
+        error
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let mut error = Self::new(format!("`{variant}` is not one of {}", listed(expected)));
+        error.hint = nearest(variant, expected).map(|known| format!("did you mean `{known}`?"));
+        error
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(format!("`{field}` is missing"))
+    }
+
+    fn invalid_value(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let expected = match expected.to_string().as_str() {
+            "a nonzero u16" => "a whole number from 1 to 65535".to_owned(),
+            "a nonzero u32" => "a whole number from 1 to 4294967295".to_owned(),
+            "u32" => "a whole number from 0 to 4294967295".to_owned(),
+            other => other.to_owned(),
+        };
+        Self::new(format!("expected {expected}, found {unexpected}"))
+    }
+
+    fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::new(format!("expected {expected}, found {unexpected}"))
+    }
+}
+
+/// The known name nearest to a misspelt one, if any is near.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if word.len() > 64 {
+        return None;
+    }
+    known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(word, name), *name))
+        .filter(|(distance, name)| *distance <= name.len().max(3) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+impl<'de> Deserializer<'de> for Node {
+    type Error = NodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        let at = self.at;
+        match self.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Signed(value) => visitor.visit_i64(value),
+            Value::Unsigned(value) => visitor.visit_u64(value),
+            Value::Float(value) => visitor.visit_f64(value),
+            Value::Text(value) => visitor.visit_string(value),
+            Value::List(list) => visitor.visit_seq(Elements {
+                rest: list.into_iter().enumerate(),
+            }),
+            Value::Map(entries) => visitor.visit_map(Entries {
+                rest: entries.into_iter(),
+                value: None,
+            }),
+        }
+        .map_err(|error| error.at(at))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        if matches!(self.value, Value::Null) {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, NodeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        let at = self.at;
+        match self.value {
+            Value::Text(text) => visitor.visit_enum(Word(text)),
+            Value::Bool(value) => Err(NodeError::new(format!(
+                "expected a word, found the boolean `{value}`, quote it"
+            ))),
+            Value::Null | Value::Signed(_) | Value::Unsigned(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
+                Err(NodeError::new("expected a word".to_owned()))
+            }
+        }
+        .map_err(|error| error.at(at))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        // A list would otherwise be read as the fields in order.
+        if matches!(self.value, Value::Map(_)) {
+            self.deserialize_any(visitor)
+        } else {
+            Err(NodeError::new("expected keys with values".to_owned()).at(self.at))
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+struct Elements {
+    rest: std::iter::Enumerate<std::vec::IntoIter<Node>>,
+}
+
+impl<'de> SeqAccess<'de> for Elements {
+    type Error = NodeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, NodeError> {
+        let Some((index, node)) = self.rest.next() else {
+            return Ok(None);
+        };
+        let at = node.at;
+        seed.deserialize(node)
+            .map(Some)
+            .map_err(|error| error.at(at).within(&format!("[{index}]")))
+    }
+}
+
+struct Entries {
+    rest: std::vec::IntoIter<(String, At, Node)>,
+    value: Option<(String, Node)>,
+}
+
+impl<'de> MapAccess<'de> for Entries {
+    type Error = NodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, NodeError> {
+        let Some((key, at, node)) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.value = Some((key.clone(), node));
+        seed.deserialize(IntoDeserializer::<NodeError>::into_deserializer(key))
+            .map(Some)
+            .map_err(|error| error.at(at))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, NodeError> {
+        let Some((key, node)) = self.value.take() else {
+            return Err(NodeError::new("a value was read before its key".to_owned()));
+        };
+        let at = node.at;
+        seed.deserialize(node).map_err(|error| error.at(at).within(&key))
+    }
+}
+
+struct Word(String);
+
+impl<'de> EnumAccess<'de> for Word {
+    type Error = NodeError;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), NodeError> {
+        let word = IntoDeserializer::<NodeError>::into_deserializer(self.0.clone());
+        Ok((seed.deserialize(word)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Word {
+    type Error = NodeError;
+
+    fn unit_variant(self) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, NodeError> {
+        Err(NodeError::new(format!("`{}` takes no value", self.0)))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, NodeError> {
+        Err(NodeError::new(format!("`{}` takes no value", self.0)))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, NodeError> {
+        Err(NodeError::new(format!("`{}` takes no value", self.0)))
+    }
+}

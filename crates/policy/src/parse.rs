@@ -1,0 +1,145 @@
+//! From text to a [`Draft`], and what to say when the text is wrong.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter, Options, UserMessageFormatter};
+
+use crate::draft::Draft;
+use crate::node::{At, Node, NodeError, Value};
+
+/// The largest policy document: 1 MiB.
+pub const MAX_DOCUMENT: usize = 1 << 20;
+
+/// A policy document that was refused, with the place and, where possible, the way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// The name under which the document was handed in.
+    pub file: String,
+    /// Line, counted from one; zero when the whole document is meant.
+    pub line: u64,
+    /// Column, counted from one; zero when the whole document is meant.
+    pub column: u64,
+    /// What is wrong, naming the key.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, ", {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl ParseError {
+    fn whole(file: &str, message: String) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: 0,
+            column: 0,
+            message,
+            hint: None,
+        }
+    }
+
+    fn located(file: &str, error: &NodeError) -> Self {
+        let key = error.key();
+        let message = match (&error.unknown, key.as_str()) {
+            (Some(_), key) => format!("unknown key `{key}`"),
+            (None, "") => error.message.clone(),
+            (None, key) => format!("`{key}`: {}", error.message),
+        };
+        let at = error.at.unwrap_or(At { line: 0, column: 0 });
+        Self {
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            message,
+            hint: error.hint.clone(),
+        }
+    }
+}
+
+impl Draft {
+    /// Reads a draft from YAML or JSON; `name` is what errors and the policy call it.
+    pub fn parse(text: &str, name: &str) -> Result<Self, ParseError> {
+        let node = read(text, name)?;
+        decode(node, name).map(|draft| draft.named(name))
+    }
+
+    /// This draft with one dotted key changed; `value` is YAML. Lists and maps are layered.
+    pub fn set(&self, key: &str, value: &str) -> Result<Self, ParseError> {
+        let name = format!("--set {key}");
+        if key.is_empty() || key.split('.').any(str::is_empty) {
+            let message = format!("`{key}` is not a key, write it like `proc.mem_limit=1GiB`");
+            return Err(ParseError::whole(&name, message));
+        }
+        let mut node = read(value, &name)?;
+        // Map keys below `env` may hold no dot, so a dotted key is always a way down.
+        for part in key.rsplit('.') {
+            let at = At { line: 0, column: 0 };
+            node = Node {
+                at,
+                value: Value::Map(vec![(part.to_owned(), at, node)]),
+            };
+        }
+        Ok(self.layer(&decode(node, &name)?))
+    }
+}
+
+fn decode(node: Node, name: &str) -> Result<Draft, ParseError> {
+    if matches!(node.value, Value::Null) {
+        return Ok(Draft::empty());
+    }
+    Draft::deserialize(node).map_err(|error| ParseError::located(name, &error))
+}
+
+fn read(text: &str, name: &str) -> Result<Node, ParseError> {
+    if text.len() > MAX_DOCUMENT {
+        let message = format!("the document has {} bytes, the most is {MAX_DOCUMENT}", text.len());
+        return Err(ParseError::whole(name, message));
+    }
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let at = error.location().map_or(At { line: 0, column: 0 }, At::from);
+        let message = UserMessageFormatter.format_message(&error).into_owned();
+        ParseError {
+            line: at.line,
+            column: at.column,
+            ..ParseError::whole(name, message)
+        }
+    })
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 200_000,
+            max_nodes: 100_000,
+            max_depth: 64,
+            flow_nesting_limit: 64,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_documents: 1,
+            max_total_scalar_bytes: 4 * MAX_DOCUMENT,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        merge_keys: MergeKeyPolicy::Error,
+        strict_booleans: true,
+        legacy_octal_numbers: false,
+        with_snippet: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

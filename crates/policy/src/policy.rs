@@ -1,0 +1,339 @@
+//! A policy in force: complete, under its ceiling, and the only thing that answers questions.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::data::DataDraft;
+use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
+use crate::draft::{Access, ApprovalsDraft, Draft, JournalOutput};
+use crate::glob::Glob;
+use crate::net::{HostRequest, NetDraft};
+use crate::path::{GuestPath, RelPath};
+use crate::pattern::ToolName;
+use crate::tools::{History, ToolsDraft};
+use crate::units::{Bytes, Cpus, Rate};
+
+/// What a session may do. It can only be made by [`Draft::under`]:
+///
+/// ```
+/// use ringfence_policy::{Ceiling, Draft};
+/// let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+/// assert_eq!(policy.limits().processes, 64);
+/// ```
+///
+/// ```compile_fail,E0277
+/// fn needs_default<T: Default>() {}
+/// needs_default::<ringfence_policy::Policy>();
+/// ```
+///
+/// ```compile_fail,E0451
+/// use ringfence_policy::{Ceiling, Draft, Policy};
+/// let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+/// let wider = Policy { name: "mine".into(), ..policy };
+/// ```
+///
+/// ```compile_fail,E0277
+/// fn from_text<'de, T: serde::Deserialize<'de>>() {}
+/// from_text::<ringfence_policy::Policy>();
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    name: String,
+    digest: String,
+    /// The policy's own rules first, then each ceiling's.
+    layers: Vec<RuleSet>,
+    fs: Fs,
+    env: BTreeMap<String, String>,
+    net: NetDraft,
+    limits: Limits,
+    tools: ToolsDraft,
+    audit: Audit,
+}
+
+/// Places in the sandbox, and what is hidden of the host's.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Fs {
+    /// The places.
+    pub mounts: Vec<Mount>,
+    /// What is hidden wherever a host folder is shown.
+    pub deny: Vec<Glob>,
+}
+
+/// One place in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mount {
+    /// Where it is in the sandbox.
+    pub path: GuestPath,
+    /// Read-only or writable.
+    pub access: Access,
+    /// The most it may hold.
+    pub quota: Option<Bytes>,
+    /// Whether it survives sandbox and process.
+    pub keep: bool,
+    /// For how long it is kept.
+    pub keep_for: Duration,
+    /// The host folder shown there, as written.
+    pub from: Option<PathBuf>,
+}
+
+/// Limits of programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Processors.
+    pub cpu: Cpus,
+    /// Memory of all processes together.
+    pub memory: Bytes,
+    /// Time on the clock of one execution.
+    pub wall: Duration,
+    /// Processor time of one execution.
+    pub cpu_time: Duration,
+    /// How long a sandbox may live.
+    pub lifetime: Duration,
+    /// Processes and threads at once.
+    pub processes: u32,
+    /// Open files of each process.
+    pub open_files: u32,
+    /// Output kept of each stream.
+    pub output: Bytes,
+}
+
+/// What is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Audit {
+    /// Whether each event is on disk before the act goes on.
+    pub durable: bool,
+    /// How much of stdout and stderr is journalled.
+    pub output: JournalOutput,
+}
+
+/// How long a kept place is kept unless written.
+const KEEP_FOR: Duration = Duration::from_hours(24);
+
+impl Policy {
+    /// Completes a draft that was already checked; `None` if a limit is missing.
+    pub(crate) fn assemble(full: Draft, ceilings: &[RuleSet]) -> Option<Self> {
+        let fs = Fs {
+            mounts: full.fs.iter().flat_map(|fs| &fs.mounts).map(mount).collect(),
+            deny: full.fs.iter().flat_map(|fs| &fs.deny).cloned().collect(),
+        };
+        let audit = full.audit.as_ref()?;
+        let audit = Audit {
+            durable: audit.durable?,
+            output: audit.output?,
+        };
+        let limits = limits(&full)?;
+        let above = ceilings.iter().enumerate().map(|(index, above)| RuleSet {
+            prefix: match index {
+                0 => "ceiling.".to_owned(),
+                index => format!("ceiling{}.", index + 1),
+            },
+            draft: above.draft.clone(),
+        });
+        let own = RuleSet {
+            prefix: String::new(),
+            draft: full,
+        };
+        let layers: Vec<RuleSet> = std::iter::once(own).chain(above).collect();
+        let full = &layers[0].draft;
+        Some(Self {
+            name: full.name.clone(),
+            digest: digest(&layers)?,
+            fs,
+            env: full.env.clone().unwrap_or_default(),
+            net: full.net.clone()?,
+            limits,
+            tools: full.tools.clone()?,
+            audit,
+            layers,
+        })
+    }
+
+    /// What the policy is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The blake3 digest, in hexadecimal, of everything in force, the ceilings' rules included.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Files.
+    pub const fn fs(&self) -> &Fs {
+        &self.fs
+    }
+
+    /// The environment of programs.
+    pub const fn env(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    /// The network.
+    pub const fn net(&self) -> &NetDraft {
+        &self.net
+    }
+
+    /// Limits of programs.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Tools.
+    pub const fn tools(&self) -> &ToolsDraft {
+        &self.tools
+    }
+
+    /// Personal data and secrets, if anything was written about them.
+    pub fn data(&self) -> Option<&DataDraft> {
+        self.layers[0].draft.data.as_ref()
+    }
+
+    /// How people are asked, if anything was written about it.
+    pub fn approvals(&self) -> Option<&ApprovalsDraft> {
+        self.layers[0].draft.approvals.as_ref()
+    }
+
+    /// What is written down.
+    pub const fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// The complete draft that this policy was made from, without its ceilings.
+    pub fn to_draft(&self) -> Draft {
+        self.layers[0].draft.clone()
+    }
+
+    /// Everything in force: name, digest, the complete policy, and the ceilings above it.
+    pub fn to_json(&self) -> Value {
+        let ceilings: Vec<&Draft> = self.layers[1..].iter().map(|layer| &layer.draft).collect();
+        json!({
+            "name": self.name,
+            "digest": self.digest,
+            "policy": self.layers[0].draft,
+            "ceilings": ceilings,
+        })
+    }
+
+    pub(crate) fn layers(&self) -> &[RuleSet] {
+        &self.layers
+    }
+
+    /// Whether a tool may be called so, given what was called before.
+    pub fn tool(&self, name: &str, args: &Value, history: &History) -> Decision {
+        match name.parse::<ToolName>() {
+            Ok(name) => strictest(self.layers.iter().flat_map(|l| l.tool(&name, args, history))),
+            Err(_) => Decision::new(Verdict::Deny, "builtin.names"),
+        }
+    }
+
+    /// Whether any call of this tool could be allowed or asked for: only then it is shown.
+    pub fn shows(&self, name: &ToolName) -> bool {
+        self.layers.iter().all(|layer| {
+            let tools = layer.draft.tools.as_ref();
+            let rules = tools.map(|tools| tools.rules.as_slice()).unwrap_or_default();
+            let about = |rule: &&crate::tools::ToolRule| rule.pattern.matches(name);
+            let always_denied = rules
+                .iter()
+                .filter(about)
+                .any(|rule| rule.verdict == Verdict::Deny && rule.when.is_empty() && rule.after.is_none());
+            let opened = rules.iter().filter(about).any(|rule| rule.verdict != Verdict::Deny)
+                || tools
+                    .and_then(|tools| tools.default)
+                    .is_some_and(|v| v != Verdict::Deny);
+            opened && !always_denied
+        })
+    }
+
+    /// The rates of every rule that is about the call; all of them hold at once.
+    pub fn rates(&self, name: &ToolName, args: &Value, history: &History) -> Vec<(Rule, Rate)> {
+        let in_layer = |layer: &RuleSet| {
+            let rules = layer.draft.tools.clone().map(|tools| tools.rules).unwrap_or_default();
+            let prefix = layer.prefix.clone();
+            rules.into_iter().enumerate().filter_map(move |(index, rule)| {
+                let rate = rule.rate.filter(|_| rule.matches(name, args, history))?;
+                Some((Rule::new(format!("{prefix}tools.rules[{index}]")), rate))
+            })
+        };
+        self.layers.iter().flat_map(in_layer).collect()
+    }
+
+    /// Whether a host may be reached so, before its name is resolved.
+    pub fn host(&self, request: &HostRequest) -> Decision {
+        strictest(self.layers.iter().flat_map(|layer| layer.host(request)))
+    }
+
+    /// Whether this address behind the request's host may be dialled. To be asked for every
+    /// address that the name resolves to.
+    pub fn address(&self, address: IpAddr, request: &HostRequest) -> Decision {
+        let host = self.layers.iter().flat_map(|layer| layer.host(request));
+        let resolved = self.layers.iter().map(|layer| layer.resolved(address, request));
+        strictest(host.chain(resolved))
+    }
+
+    /// Whether method and path of each request to this host must be seen to decide.
+    pub fn inspects(&self, request: &HostRequest) -> bool {
+        self.layers.iter().any(|layer| layer.inspects(request))
+    }
+
+    /// Whether a host file, relative to the folder that is shown, may be seen.
+    pub fn path(&self, path: &str) -> Decision {
+        match path.parse::<RelPath>() {
+            Ok(path) => strictest(self.layers.iter().flat_map(|layer| layer.file(&path))),
+            Err(_) => Decision::new(Verdict::Deny, "builtin.paths"),
+        }
+    }
+
+    /// Whether a place in the sandbox may be opened so.
+    pub fn guest(&self, path: &GuestPath, access: Access) -> Decision {
+        strictest(self.layers[0].guest(path, access))
+    }
+}
+
+fn mount(draft: &crate::draft::MountDraft) -> Mount {
+    Mount {
+        path: draft.path.clone(),
+        access: draft.access,
+        quota: draft.quota,
+        keep: draft.keep == Some(true),
+        keep_for: draft.keep_for.map_or(KEEP_FOR, crate::units::Period::get),
+        from: draft.from.clone(),
+    }
+}
+
+fn limits(full: &Draft) -> Option<Limits> {
+    let proc = full.proc.as_ref()?;
+    Some(Limits {
+        cpu: proc.cpu_quota?,
+        memory: proc.mem_limit?,
+        wall: proc.wall_timeout?.get(),
+        cpu_time: proc.cpu_time?.get(),
+        lifetime: proc.lifetime?.get(),
+        processes: proc.fork_limit?.get(),
+        open_files: proc.open_files?.get(),
+        output: proc.output?,
+    })
+}
+
+/// Examples are questions, not rules: they are left out.
+fn digest(layers: &[RuleSet]) -> Option<String> {
+    let rules: Vec<Draft> = layers
+        .iter()
+        .map(|layer| Draft {
+            examples: Vec::new(),
+            ..layer.draft.clone()
+        })
+        .collect();
+    let canonical = serde_json_canonicalizer::to_vec(&rules).ok()?;
+    Some(blake3::hash(&canonical).to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Patterns made of parts between separators: `*` within one part, `**` over many.
+//! One matcher serves names, hosts, URL paths and file globs, and decides containment too:
+//! a pattern is contained in another when the other matches it with its wildcards kept as symbols.
+
+use std::ops::RangeInclusive;
+
+/// One symbol inside a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Literal(char),
+    /// Any run of characters, also none.
+    Star,
+    /// Exactly one character.
+    Question,
+    /// One character of a bracket class.
+    Class {
+        negated: bool,
+        ranges: Vec<RangeInclusive<char>>,
+    },
+}
+
+/// One part between separators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Any number of parts, also none.
+    Many,
+    One(Vec<Piece>),
+}
+
+impl Part {
+    pub(crate) fn any() -> Self {
+        Self::One(vec![Piece::Star])
+    }
+
+    fn is_any(&self) -> bool {
+        matches!(self, Self::One(pieces) if pieces.as_slice() == [Piece::Star])
+    }
+}
+
+/// A pattern, or a plain text (a pattern of literals only).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segments(Vec<Part>);
+
+impl Segments {
+    /// Parts in one normal order, so that equal languages of wildcards look equal.
+    pub(crate) fn new(parts: Vec<Part>) -> Self {
+        let mut normal: Vec<Part> = Vec::with_capacity(parts.len());
+        let mut many = false;
+        for part in parts {
+            if part == Part::Many {
+                many = true;
+            } else {
+                // Within a run of wildcards the single ones come first.
+                if many && !part.is_any() {
+                    normal.push(Part::Many);
+                    many = false;
+                }
+                normal.push(part);
+            }
+        }
+        if many {
+            normal.push(Part::Many);
+        }
+        Self(normal)
+    }
+
+    /// A plain text.
+    pub(crate) fn literal<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
+        Self(
+            parts
+                .map(|part| Part::One(part.chars().map(Piece::Literal).collect()))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.0
+    }
+
+    /// Whether every text of `other` is also one of this pattern. Never says yes wrongly.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        walk(
+            &self.0,
+            &other.0,
+            |part| *part == Part::Many,
+            |mine, theirs| match (mine, theirs) {
+                (Part::One(mine), Part::One(theirs)) => part_covers(mine, theirs),
+                (Part::Many, _) | (_, Part::Many) => false,
+            },
+        )
+    }
+}
+
+fn part_covers(mine: &[Piece], theirs: &[Piece]) -> bool {
+    walk(
+        mine,
+        theirs,
+        |piece| *piece == Piece::Star,
+        |mine, theirs| match (mine, theirs) {
+            (Piece::Star, _) | (_, Piece::Star) => false,
+            (Piece::Question, _) => true,
+            (Piece::Class { negated, ranges }, Piece::Literal(c)) => {
+                ranges.iter().any(|range| range.contains(c)) != *negated
+            }
+            (mine, theirs) => mine == theirs,
+        },
+    )
+}
+
+/// The classic two-pointer wildcard walk: at most `pattern × text` steps, no recursion.
+fn walk<T>(pattern: &[T], text: &[T], is_star: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(symbol) if is_star(symbol) => {
+                back = Some((p + 1, t));
+                p += 1;
+            }
+            Some(symbol) if same(symbol, &text[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match back {
+                Some((after, from)) => {
+                    back = Some((after, from + 1));
+                    p = after;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(is_star)
+}
+
+/// Reads one part with `*` as its only wildcard; `None` for a `**` inside a longer part.
+pub(crate) fn starred(part: &str) -> Option<Part> {
+    match part {
+        "**" => Some(Part::Many),
+        part if part.contains("**") => None,
+        part => Some(Part::One(
+            part.chars()
+                .map(|c| if c == '*' { Piece::Star } else { Piece::Literal(c) })
+                .collect(),
+        )),
+    }
+}
+
+/// `**` read as "one or more": one part, then any number.
+pub(crate) fn at_least_one(parts: Vec<Part>) -> Vec<Part> {
+    parts
+        .into_iter()
+        .flat_map(|part| match part {
+            Part::Many => vec![Part::any(), Part::Many],
+            one @ Part::One(_) => vec![one],
+        })
+        .collect()
+}

@@ -1,0 +1,26 @@
+//! Reads the tables of hostile spellings.
+
+/// One line of a table.
+pub(crate) struct Row {
+    pub(crate) spelling: String,
+    pub(crate) expected: String,
+    pub(crate) note: String,
+}
+
+/// The lines of a table whose first column is a JSON string.
+pub(crate) fn rows(table: &str) -> Vec<Row> {
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    let rows: Vec<Row> = lines
+        .map(|line| {
+            let mut columns = line.split('\t');
+            let spelling = columns.next().unwrap();
+            Row {
+                spelling: serde_json::from_str(spelling).unwrap(),
+                expected: columns.next().unwrap().to_owned(),
+                note: columns.next().unwrap().to_owned(),
+            }
+        })
+        .collect();
+    assert!(rows.len() > 20, "the table is there");
+    rows
+}

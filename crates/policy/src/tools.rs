@@ -1,0 +1,376 @@
+//! `tools`: which tools may be called, with what arguments, and after what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decide::Verdict;
+use crate::draft::nullable;
+use crate::host::HostPattern;
+use crate::path::GuestPath;
+use crate::pattern::{ToolName, ToolPattern};
+use crate::text::text_type;
+use crate::units::{Period, Rate};
+use crate::url::host_of;
+
+/// `tools` as written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolsDraft {
+    /// The answer when no rule matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Verdict>,
+    /// Rules; their order has no meaning, deny beats ask beats allow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
+    pub rules: Vec<ToolRule>,
+    /// The answer for a tool whose definition changed since it was pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Verdict>,
+    /// Calls in one session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<u32>,
+    /// How long one call may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_timeout: Option<Period>,
+}
+
+/// One rule: `{ allow | ask | deny: pattern, where, after, rate }`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "WrittenRule", into = "WrittenRule")]
+#[schemars(with = "WrittenRule")]
+#[non_exhaustive]
+pub struct ToolRule {
+    /// What the rule answers.
+    pub verdict: Verdict,
+    /// The tools it is about.
+    pub pattern: ToolPattern,
+    /// Conditions on arguments, all of which must hold.
+    pub when: BTreeMap<String, Condition>,
+    /// The rule matches only once such a tool was called in this session.
+    pub after: Option<ToolPattern>,
+    /// How often the rule may be used; only for allow and ask.
+    pub rate: Option<Rate>,
+}
+
+/// One rule for tools; exactly one of `allow`, `ask`, `deny`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ToolRule", extend("oneOf" = [
+    {"required": ["allow"]}, {"required": ["ask"]}, {"required": ["deny"]}
+]))]
+struct WrittenRule {
+    /// Tools that may be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allow: Option<ToolPattern>,
+    /// Tools for which a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ask: Option<ToolPattern>,
+    /// Tools that may not be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deny: Option<ToolPattern>,
+    /// Conditions by argument name; an absent argument does not match.
+    #[serde(
+        default,
+        rename = "where",
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "nullable"
+    )]
+    when: BTreeMap<String, Condition>,
+    /// Matches only once such a tool was called in this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<ToolPattern>,
+    /// How often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rate: Option<Rate>,
+}
+
+impl TryFrom<WrittenRule> for ToolRule {
+    type Error = &'static str;
+
+    fn try_from(rule: WrittenRule) -> Result<Self, &'static str> {
+        let (verdict, pattern) = match (rule.allow, rule.ask, rule.deny) {
+            (Some(pattern), None, None) => (Verdict::Allow, pattern),
+            (None, Some(pattern), None) => (Verdict::Ask, pattern),
+            (None, None, Some(pattern)) => (Verdict::Deny, pattern),
+            _ => return Err("a rule has exactly one of `allow`, `ask`, `deny`"),
+        };
+        if rule.when.values().any(Condition::is_empty) {
+            return Err("a condition under `where` needs an operator such as `equals`");
+        }
+        if verdict == Verdict::Deny && rule.rate.is_some() {
+            return Err("a deny rule can have no `rate`");
+        }
+        Ok(Self {
+            verdict,
+            pattern,
+            when: rule.when,
+            after: rule.after,
+            rate: rule.rate,
+        })
+    }
+}
+
+impl From<ToolRule> for WrittenRule {
+    fn from(rule: ToolRule) -> Self {
+        let on = |verdict| (rule.verdict == verdict).then(|| rule.pattern.clone());
+        Self {
+            allow: on(Verdict::Allow),
+            ask: on(Verdict::Ask),
+            deny: on(Verdict::Deny),
+            when: rule.when,
+            after: rule.after,
+            rate: rule.rate,
+        }
+    }
+}
+
+impl ToolRule {
+    /// Whether the rule is about this call.
+    pub fn matches(&self, name: &ToolName, args: &Value, history: &History) -> bool {
+        self.pattern.matches(name)
+            && self.after.as_ref().is_none_or(|after| history.any(after))
+            && self.when.iter().all(|(argument, condition)| {
+                let value = args.get(argument).filter(|value| !value.is_null());
+                value.is_some_and(|value| condition.holds(value, self.verdict))
+            })
+    }
+}
+
+/// What one argument must be; all operators that are written must hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+#[non_exhaustive]
+pub struct Condition {
+    /// Exactly this value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equals: Option<Value>,
+    /// One of these values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_of: Option<Vec<Value>>,
+    /// A path at or below this folder; a path that can be read in two ways is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<Folder>,
+    /// A host, or a URL on such a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostPattern>,
+    /// A number of at most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<serde_json::Number>,
+    /// A text that matches this regular expression from beginning to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matches: Option<Expression>,
+}
+
+/// Whether a value meets an operator, or cannot be judged by it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Yes,
+    No,
+    Unclear,
+}
+
+impl From<bool> for Holds {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
+impl Condition {
+    fn is_empty(&self) -> bool {
+        let Self {
+            equals,
+            one_of,
+            under,
+            host,
+            max,
+            matches,
+        } = self;
+        equals.is_none() && one_of.is_none() && under.is_none() && host.is_none() && max.is_none() && matches.is_none()
+    }
+
+    /// What cannot be judged never helps to allow, and always helps to refuse. Of a list, all
+    /// elements must hold to allow, and any one suffices to ask or deny.
+    fn holds(&self, value: &Value, verdict: Verdict) -> bool {
+        let allow = verdict == Verdict::Allow;
+        let one = |value: &Value| {
+            self.judge(value).all(|holds| match holds {
+                Holds::Yes => true,
+                Holds::No => false,
+                Holds::Unclear => !allow,
+            })
+        };
+        let plain = self.judge(value).all(|holds| holds == Holds::Yes);
+        match value.as_array() {
+            _ if plain => true,
+            Some(list) if allow => !list.is_empty() && list.iter().all(one),
+            Some(list) => list.iter().any(one),
+            None => one(value),
+        }
+    }
+
+    fn judge<'a>(&'a self, value: &'a Value) -> impl Iterator<Item = Holds> + 'a {
+        let text = |judge: &dyn Fn(&str) -> Holds| value.as_str().map_or(Holds::Unclear, judge);
+        let answers = [
+            self.equals.as_ref().map(|wanted| Holds::from(wanted == value)),
+            self.one_of.as_ref().map(|wanted| Holds::from(wanted.contains(value))),
+            self.under.as_ref().map(|folder| text(&|path| folder.judge(path))),
+            self.host.as_ref().map(|pattern| {
+                text(&|host| match host_of(host) {
+                    Ok(host) => pattern.matches(&host).into(),
+                    Err(_) => Holds::Unclear,
+                })
+            }),
+            self.max.as_ref().map(|most| at_most(value, most)),
+            self.matches
+                .as_ref()
+                .map(|expression| text(&|text| expression.matches(text).into())),
+        ];
+        answers.into_iter().flatten()
+    }
+}
+
+fn at_most(value: &Value, most: &serde_json::Number) -> Holds {
+    if let (Some(value), Some(most)) = (value.as_i64(), most.as_i64()) {
+        return (value <= most).into();
+    }
+    match (value.as_f64(), most.as_f64()) {
+        (Some(value), Some(most)) => (value <= most).into(),
+        _ => Holds::Unclear,
+    }
+}
+
+/// A folder in a condition; a trailing slash is accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder(Option<GuestPath>);
+
+impl Folder {
+    fn judge(&self, text: &str) -> Holds {
+        let path = match text {
+            "/" => return self.0.is_none().into(),
+            text => text.parse::<GuestPath>(),
+        };
+        match (path, &self.0) {
+            (Err(_), _) => Holds::Unclear,
+            (Ok(_), None) => Holds::Yes,
+            (Ok(path), Some(folder)) => path.below(folder).is_some().into(),
+        }
+    }
+}
+
+impl FromStr for Folder {
+    type Err = crate::path::PathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "/" => Ok(Self(None)),
+            text => text.strip_suffix('/').unwrap_or(text).parse().map(Some).map(Self),
+        }
+    }
+}
+
+impl fmt::Display for Folder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(path) => write!(f, "{path}/"),
+            None => f.write_str("/"),
+        }
+    }
+}
+
+/// A regular expression over a whole text; matching takes linear time.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    text: String,
+    regex: Regex,
+}
+
+impl Expression {
+    fn matches(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// A regular expression that was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("`{text}` is not a regular expression that can be used: {}", last_line(.source))]
+pub struct ExpressionError {
+    /// What was written.
+    text: String,
+    source: regex::Error,
+}
+
+/// The engine's message draws over several lines; the last one says it.
+fn last_line(error: &regex::Error) -> String {
+    let message = error.to_string();
+    let last = message.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
+impl FromStr for Expression {
+    type Err = ExpressionError;
+
+    fn from_str(text: &str) -> Result<Self, ExpressionError> {
+        // Compiled alone first, so that `a)|(b` cannot break out of the anchors.
+        let build = |pattern: &str| {
+            let regex = regex::RegexBuilder::new(pattern).size_limit(1 << 18).build();
+            regex.map_err(|source| ExpressionError {
+                text: text.to_owned(),
+                source,
+            })
+        };
+        build(text)?;
+        let regex = build(&format!(r"\A(?:{text})\z"))?;
+        Ok(Self {
+            text: text.to_owned(),
+            regex,
+        })
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The tools that were called so far in a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History(BTreeSet<ToolName>);
+
+impl History {
+    /// Nothing was called yet.
+    pub const fn new() -> Self {
+        Self(BTreeSet::new())
+    }
+
+    /// Remembers a call.
+    pub fn record(&mut self, name: ToolName) {
+        self.0.insert(name);
+    }
+
+    fn any(&self, pattern: &ToolPattern) -> bool {
+        self.0.iter().any(|name| pattern.matches(name))
+    }
+}
+
+text_type!(
+    Folder,
+    "An absolute folder; paths that can be read in two ways never count as below it."
+);
+text_type!(Expression, "A regular expression for the whole text.");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! URL paths in their one canonical form, and the patterns over them. Ambiguous spellings
+//! (dot segments, double encoding, encoded slashes, backslashes, `//`, `;`) are refused.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::host::{Host, HostError};
+use crate::segments::{Segments, at_least_one, starred};
+use crate::text::text_type;
+
+/// The longest URL path, in bytes.
+const MAX_PATH: usize = 8_192;
+
+/// Why a URL path or pattern was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlPathError {
+    /// It does not start with a slash.
+    #[error("a URL path starts with `/`")]
+    Relative,
+    /// More than 8,192 bytes.
+    #[error("the URL path is too long")]
+    TooLong,
+    /// `.` or `..`, plain or encoded.
+    #[error("the URL path has a `.` or `..` segment")]
+    Dots,
+    /// Two slashes together.
+    #[error("the URL path has an empty segment (`//`)")]
+    EmptySegment,
+    /// A character that some servers read differently, or that no path has.
+    #[error("`{}` is not allowed in a URL path", .0.escape_default())]
+    Character(char),
+    /// A `%` without two hexadecimal digits.
+    #[error("the URL path has a malformed percent-encoding")]
+    Percent,
+    /// An encoded character that changes meaning when decoded: slash, backslash, dot, percent, control.
+    #[error("the URL path hides `%{0:02X}` in an encoding")]
+    Encoded(u8),
+    /// `**` beside other characters.
+    #[error("`**` stands for whole segments and must be one by itself")]
+    Wildcard,
+}
+
+/// A URL path without query or fragment; what is compared is what is sent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UrlPath(String);
+
+impl UrlPath {
+    /// The path as it goes on the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UrlPath {
+    type Err = UrlPathError;
+
+    fn from_str(text: &str) -> Result<Self, UrlPathError> {
+        canonical(text, false).map(Self)
+    }
+}
+
+impl fmt::Display for UrlPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A pattern over URL paths: `*` within one segment, `**` one or more segments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlPathPattern {
+    text: String,
+    segments: Segments,
+}
+
+impl UrlPathPattern {
+    /// The pattern in canonical form.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the pattern is about this path.
+    pub fn matches(&self, path: &UrlPath) -> bool {
+        self.segments.covers(&Segments::literal(path.0[1..].split('/')))
+    }
+
+    /// Whether every path that `other` matches is matched by this one.
+    pub fn contains(&self, other: &Self) -> bool {
+        self.segments.covers(&other.segments)
+    }
+}
+
+impl FromStr for UrlPathPattern {
+    type Err = UrlPathError;
+
+    fn from_str(text: &str) -> Result<Self, UrlPathError> {
+        let text = canonical(text, true)?;
+        let parts = text[1..]
+            .split('/')
+            .map(|part| starred(part).ok_or(UrlPathError::Wildcard))
+            .collect::<Result<Vec<_>, _>>()?;
+        let segments = Segments::new(at_least_one(parts));
+        Ok(Self { text, segments })
+    }
+}
+
+impl fmt::Display for UrlPathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The canonical spelling: upper-case hexadecimal digits, unreserved characters decoded.
+/// In a pattern `*` is the wildcard; in a path it is an ordinary character.
+fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
+    if text.len() > MAX_PATH {
+        return Err(UrlPathError::TooLong);
+    }
+    let Some(rest) = text.strip_prefix('/') else {
+        return Err(UrlPathError::Relative);
+    };
+    let mut out = String::with_capacity(text.len());
+    out.push('/');
+    let mut chars = rest.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '%' => decode(&mut chars, &mut out)?,
+            '*' if !pattern => out.push_str("%2A"),
+            'a'..='z'
+            | 'A'..='Z'
+            | '0'..='9'
+            | '-'
+            | '.'
+            | '_'
+            | '~'
+            | '/'
+            | '!'
+            | '$'
+            | '&'
+            | '\''
+            | '('
+            | ')'
+            | '*'
+            | '+'
+            | ','
+            | '='
+            | ':'
+            | '@' => out.push(c),
+            c => return Err(UrlPathError::Character(c)),
+        }
+    }
+    let segments: Vec<&str> = out[1..].split('/').collect();
+    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+        return Err(UrlPathError::Dots);
+    }
+    // An empty last segment is a trailing slash.
+    match segments.split_last() {
+        Some((_, rest)) if rest.iter().any(|segment| segment.is_empty()) => Err(UrlPathError::EmptySegment),
+        _ => Ok(out),
+    }
+}
+
+fn decode(chars: &mut std::str::Chars<'_>, out: &mut String) -> Result<(), UrlPathError> {
+    let digit = |c: Option<char>| c.and_then(|c| c.to_digit(16)).ok_or(UrlPathError::Percent);
+    let byte = digit(chars.next())? * 16 + digit(chars.next())?;
+    let byte = u8::try_from(byte).map_err(|_| UrlPathError::Percent)?;
+    match byte {
+        b'/' | b'\\' | b'.' | b'%' | b';' | 0..=0x1f | 0x7f => Err(UrlPathError::Encoded(byte)),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
+            out.push(char::from(byte));
+            Ok(())
+        }
+        byte => {
+            let hex = |nibble: u8| char::from(b"0123456789ABCDEF"[usize::from(nibble & 15)]);
+            out.extend(['%', hex(byte >> 4), hex(byte)]);
+            Ok(())
+        }
+    }
+}
+
+/// The host that a tool argument names: a bare host, or the authority of an absolute URL.
+pub(crate) fn host_of(text: &str) -> Result<Host, HostError> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.parse();
+    };
+    if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return Err(HostError::Character(':'));
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some(c) = authority.chars().find(|c| matches!(c, '@' | '\\')) {
+        return Err(HostError::Character(c));
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    match port {
+        Some(port) if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) => Err(HostError::Character(':')),
+        _ => host.parse(),
+    }
+}
+
+text_type!(
+    UrlPathPattern,
+    "A URL path: `*` within one segment, `**` one or more segments, for example `/repos/**`."
+);
+
+#[cfg(test)]
+mod tests;

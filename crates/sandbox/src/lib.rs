@@ -1,0 +1,29 @@
+//! A place to run a worker.
+//!
+//! A [`Spec`] says what the place is, compiled from a policy; [`Native`] makes it; a [`Sandbox`] is one that stands; a
+//! [`Pool`] keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
+#![forbid(unsafe_code)]
+
+mod control;
+mod execution;
+mod files;
+mod native;
+mod pipe;
+mod pool;
+mod root;
+mod running;
+mod scan;
+mod spec;
+mod tree;
+mod verdict;
+mod watch;
+mod worker;
+
+pub use execution::{Ended, Output, RunError, Stop, Task, TaskKind, Words};
+pub use files::{Change, Collected, CollectError, FoundFile, PutError};
+pub use native::{LaunchError, Native, Support};
+pub use pool::{Pool, PoolCounts};
+pub use ringfence_wire::{Diagnostic, Fault, Language, Outcome, OutcomeKind};
+pub use running::Sandbox;
+pub use spec::{Enforced, Mechanism, Options, Spec, SpecError};
+pub use verdict::{Limit, Usage, Verdict, Violation};

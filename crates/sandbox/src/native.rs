@@ -1,0 +1,192 @@
+//! The native backend: a jail on this machine, no engine, no daemon, no root.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ringfence_jail::cgroup::{Claim, Controller, GroupError, Machine};
+use ringfence_jail::{Ids, Launcher, Limits, Plan, Program};
+use tokio::task;
+
+use crate::control::{Control, ControlError};
+use crate::running::Sandbox;
+use crate::spec::{Enforced, Mechanism, Spec, WritableKind};
+use crate::worker;
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Something this backend needs once.
+    #[error("cannot make the native backend ready")]
+    Ready(#[source] io::Error),
+    /// The jail.
+    #[error(transparent)]
+    Jail(#[from] ringfence_jail::LaunchError),
+    /// Its control groups.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// A folder for a place on disk.
+    #[error("cannot make the folder `{}`", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The first process.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The system's own listener of stopped calls.
+    #[error("cannot listen for stopped system calls")]
+    Listener(#[source] io::Error),
+    /// The thread that should have done it.
+    #[error("the work was abandoned")]
+    Abandoned,
+}
+
+/// What this machine can hold hard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Support {
+    /// Rules held by control groups here.
+    pub controllers: Vec<Controller>,
+    /// Those that cannot be, and why.
+    pub missing: Vec<(Controller, String)>,
+}
+
+/// The backend. One per process.
+#[derive(Debug)]
+pub struct Native {
+    launcher: Launcher,
+    program: Arc<Program>,
+    claim: Claim,
+    made: AtomicU64,
+}
+
+impl Native {
+    /// Gets ready; `name` is what this process's control groups are called.
+    pub fn new(name: &str) -> Result<Native, LaunchError> {
+        let machine = Machine::here().map_err(LaunchError::Ready)?;
+        Native::on(&machine, name)
+    }
+
+    /// The same on a machine that is described: without control groups, for instance.
+    pub fn on(machine: &Machine, name: &str) -> Result<Native, LaunchError> {
+        Ok(Native {
+            launcher: Launcher::start().map_err(LaunchError::Ready)?,
+            program: Arc::new(Program::new(worker::PROGRAM).map_err(LaunchError::Ready)?),
+            claim: Claim::new(machine, name),
+            made: AtomicU64::new(0),
+        })
+    }
+
+    /// What this machine can hold hard.
+    pub fn support(&self) -> Support {
+        let controllers = Controller::ALL.into_iter().filter(|one| self.claim.has(*one)).collect();
+        Support { controllers, missing: self.claim.missing().to_vec() }
+    }
+
+    /// Folders outside any sandbox that must be removed if this process dies: its control groups.
+    pub fn remains(&self) -> Vec<PathBuf> {
+        self.claim.folders()
+    }
+
+    /// What holds each rule of `spec` here.
+    pub fn enforcement(&self, spec: &Spec) -> Vec<Enforced> {
+        let by = |controller, otherwise| if self.claim.has(controller) { Mechanism::Cgroup } else { otherwise };
+        let on_disk = spec.writable.iter().any(|place| place.kind != WritableKind::Memory);
+        [
+            ("fs.mounts", Mechanism::Namespace),
+            ("fs.mounts.access", Mechanism::Landlock),
+            ("fs.mounts.quota", if on_disk { Mechanism::Watch } else { Mechanism::Quota }),
+            ("net.enabled", Mechanism::Namespace),
+            ("proc.syscalls", Mechanism::Seccomp),
+            ("proc.mem_limit", by(Controller::Memory, Mechanism::Watch)),
+            ("proc.fork_limit", by(Controller::Processes, Mechanism::Rlimit)),
+            ("proc.cpu_quota", by(Controller::Cpu, Mechanism::Rlimit)),
+            ("proc.cpu_time", by(Controller::CpuTime, Mechanism::Rlimit)),
+            ("proc.open_files", Mechanism::Rlimit),
+            ("proc.wall_timeout", Mechanism::Watch),
+            ("proc.output", Mechanism::Watch),
+        ]
+        .into_iter()
+        .map(|(rule, by)| Enforced { rule, by })
+        .collect()
+    }
+
+    /// The rules of `spec` that are only watched, or held for each process alone: what `--require-hard` refuses.
+    pub fn soft_rules(&self, spec: &Spec) -> Vec<Enforced> {
+        let hard_by_nature = |rule| ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule);
+        let soft = |one: &Enforced| matches!(one.by, Mechanism::Watch | Mechanism::Rlimit) && !hard_by_nature(one.rule);
+        self.enforcement(spec).into_iter().filter(soft).collect()
+    }
+
+    /// Makes a sandbox.
+    pub async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, LaunchError> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let plan = self.plan(spec, number)?;
+        let ids = plan.ids;
+        let group = plan.group.clone();
+        let launcher = self.launcher.clone();
+        let mut jailed =
+            task::spawn_blocking(move || launcher.launch(plan)).await.map_err(|_| LaunchError::Abandoned)??;
+        let mut control = Control::new(jailed.control())?;
+        control.wait_until_ready().await?;
+        let listener = jailed.take_listener().ok_or(LaunchError::Abandoned)?;
+        let listener = tokio::io::unix::AsyncFd::new(listener).map_err(LaunchError::Listener)?;
+        Ok(Sandbox::new(Arc::clone(spec), jailed, control, listener, (ids, group)))
+    }
+
+    fn plan(&self, spec: &Spec, number: u64) -> Result<Plan, LaunchError> {
+        let ids = Ids::choose().map_err(LaunchError::Ready)?;
+        for place in spec.writable.iter().filter(|place| place.kind == WritableKind::Folder) {
+            make_folder(spec, &place.path, ids)?;
+        }
+        let group = if self.claim.folders().is_empty() {
+            None
+        } else {
+            Some(Arc::new(self.claim.group(&format!("sandbox-{number}"))?))
+        };
+        let processors = (!self.claim.has(Controller::Cpu)).then(|| {
+            usize::try_from(spec.limits.cpu.as_millis().div_ceil(1000)).unwrap_or(1)
+        });
+        // The first process, the child and the zygote are not the program's.
+        let processes = (!self.claim.has(Controller::Processes)).then(|| u64::from(spec.limits.processes) + 4);
+        let largest = spec.writable.iter().map(|place| place.quota).max().unwrap_or(0);
+        Ok(Plan {
+            ids,
+            places: spec.places.clone(),
+            uses: spec.uses.clone(),
+            limits: Limits {
+                open_files: u64::from(spec.limits.open_files),
+                processes,
+                file_bytes: largest,
+                processors,
+            },
+            program: Arc::clone(&self.program),
+            handles: spec.writable.iter().map(|place| place.path.clone()).collect(),
+            group,
+        })
+    }
+}
+
+/// A folder on disk for a writable place, owned by the sandbox's user.
+fn make_folder(spec: &Spec, path: &str, ids: Ids) -> Result<(), LaunchError> {
+    let from = spec.places.iter().find_map(|place| match place {
+        ringfence_jail::Place::Host { from, to, .. } if to == path => Some(from.clone()),
+        _ => None,
+    });
+    let Some(path) = from else { return Ok(()) };
+    let failed = |source| LaunchError::Folder { path: path.clone(), source };
+    std::fs::create_dir_all(&path).map_err(failed)?;
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(ids.user), Some(ids.group)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// How full a place is.
+pub(crate) fn space(place: &impl AsFd) -> io::Result<ringfence_jail::Space> {
+    ringfence_jail::space(place.as_fd())
+}

@@ -1,0 +1,117 @@
+//! Sandboxes kept warm: made and prepared in the background, never on the way of a request unless there is none.
+//!
+//! Keyed by the spec's digest and the language. A sandbox comes back only to the principal it served, after its processes
+//! are dead and its writable places empty.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringfence_wire::Language;
+
+use crate::execution::RunError;
+use crate::native::{LaunchError, Native};
+use crate::running::{Clean, Sandbox};
+use crate::spec::Spec;
+
+type Key = (String, Language, String);
+
+/// How the pool did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolCounts {
+    /// Requests served by a warm sandbox.
+    pub hits: u64,
+    /// Requests that had to wait for a new one.
+    pub misses: u64,
+}
+
+/// Warm sandboxes.
+#[derive(Debug)]
+pub struct Pool {
+    native: Arc<Native>,
+    idle: Mutex<HashMap<Key, Vec<Sandbox>>>,
+    most_idle: usize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// It could not be made.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// It could not be made ready.
+    #[error(transparent)]
+    Prepare(#[from] RunError),
+}
+
+impl Pool {
+    /// An empty pool that keeps at most `most_idle` sandboxes of each kind.
+    pub fn new(native: Arc<Native>, most_idle: usize) -> Pool {
+        let idle = Mutex::new(HashMap::new());
+        Pool { native, idle, most_idle, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+
+    /// How it did so far.
+    pub fn counts(&self) -> PoolCounts {
+        PoolCounts { hits: self.hits.load(Ordering::Relaxed), misses: self.misses.load(Ordering::Relaxed) }
+    }
+
+    /// A sandbox that is ready for `language`, for `principal` alone.
+    pub async fn take(&self, spec: &Arc<Spec>, language: Language, principal: &str) -> Result<Sandbox, TakeError> {
+        let key = key(spec, language, principal);
+        while let Some(sandbox) = self.pop(&key) {
+            if sandbox.is_sound() {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                return Ok(sandbox);
+            }
+        }
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        self.fresh(spec, language).await
+    }
+
+    /// Makes sandboxes until `count` wait.
+    pub async fn warm(&self, spec: &Arc<Spec>, language: Language, principal: &str, count: usize) -> Result<(), TakeError> {
+        let key = key(spec, language, principal);
+        while self.waiting(&key) < count.min(self.most_idle) {
+            let sandbox = self.fresh(spec, language).await?;
+            self.push(key.clone(), sandbox);
+        }
+        Ok(())
+    }
+
+    /// Takes a sandbox back after use: emptied and prepared again, or thrown away. Meant for the background.
+    pub async fn give_back(&self, mut sandbox: Sandbox, language: Language, principal: &str) {
+        let spec = Arc::clone(&sandbox.spec);
+        let key = key(&spec, language, principal);
+        let clean = matches!(sandbox.wipe().await, Ok(Clean::Yes));
+        if clean && self.waiting(&key) < self.most_idle && sandbox.prepare(language).await.is_ok() {
+            self.push(key, sandbox);
+        }
+    }
+
+    async fn fresh(&self, spec: &Arc<Spec>, language: Language) -> Result<Sandbox, TakeError> {
+        let mut sandbox = self.native.launch(spec).await?;
+        sandbox.prepare(language).await?;
+        Ok(sandbox)
+    }
+
+    fn pop(&self, key: &Key) -> Option<Sandbox> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(key)?.pop()
+    }
+
+    fn push(&self, key: Key, sandbox: Sandbox) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().push(sandbox);
+    }
+
+    fn waiting(&self, key: &Key) -> usize {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).get(key).map_or(0, Vec::len)
+    }
+}
+
+fn key(spec: &Spec, language: Language, principal: &str) -> Key {
+    // One engine serves both.
+    let language = if language == Language::JavaScript { Language::TypeScript } else { language };
+    (spec.digest().to_owned(), language, principal.to_owned())
+}

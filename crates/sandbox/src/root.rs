@@ -1,0 +1,80 @@
+//! The part of a sandbox's root that is the same for all: programs, a little of `/etc`, devices, `/proc`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ringfence_jail::{Access, Place, Use};
+
+use crate::spec::{Spec, SpecError};
+
+/// Folders of programs; on hosts where they are links into `/usr` they are the same links inside.
+const PROGRAMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"];
+/// What of `/etc` is the host's own.
+const HOST_ETC: [&str; 3] = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs"];
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+const PASSWD: &str = "root:x:0:0:root:/:/usr/sbin/nologin\n\
+    sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n\
+    nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+const GROUP: &str = "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n";
+const HOSTS: &str = "127.0.0.1 localhost sandbox\n::1 localhost\n";
+const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files\n";
+
+/// Adds what every sandbox has.
+pub(crate) fn system(spec: &mut Spec) {
+    spec.uses.push(("/".to_owned(), Use::List));
+    for path in PROGRAMS {
+        host_or_link(spec, path);
+    }
+    for path in HOST_ETC.into_iter().filter(|path| Path::new(path).exists()) {
+        spec.places.push(Place::Host { from: path.into(), to: path.to_owned(), access: Access::Read });
+    }
+    for (path, content) in [
+        ("/etc/passwd", PASSWD),
+        ("/etc/group", GROUP),
+        ("/etc/hosts", HOSTS),
+        ("/etc/nsswitch.conf", NSSWITCH),
+    ] {
+        spec.places.push(Place::File { to: path.to_owned(), content: content.as_bytes().to_vec() });
+    }
+    spec.uses.push(("/etc".to_owned(), Use::Read));
+    for name in DEVICES {
+        spec.places.push(Place::Device { name: name.to_owned() });
+        spec.uses.push((format!("/dev/{name}"), Use::Device));
+    }
+    for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        spec.places.push(Place::Link { target: format!("/proc/self/{target}"), to: format!("/dev/{name}") });
+    }
+    spec.places.push(Place::Proc);
+    spec.uses.push(("/proc".to_owned(), Use::Read));
+}
+
+fn host_or_link(spec: &mut Spec, path: &str) {
+    match fs::read_link(path) {
+        Ok(target) => {
+            spec.places.push(Place::Link { target: target.to_string_lossy().into_owned(), to: path.to_owned() });
+        }
+        Err(_) if Path::new(path).is_dir() => {
+            spec.places.push(Place::Host { from: path.into(), to: path.to_owned(), access: Access::Read });
+            spec.uses.push((path.to_owned(), Use::Programs));
+        }
+        Err(_) => {}
+    }
+}
+
+/// The Python of this sandbox: the configured one with its prefix mounted, else the system's, never the caller's.
+pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Option<PathBuf>, SpecError> {
+    let Some(path) = configured else {
+        let known = ["/usr/bin/python3", "/usr/local/bin/python3"];
+        return Ok(known.iter().map(PathBuf::from).find(|path| path.exists()));
+    };
+    let failed = |source| SpecError::Python { path: path.to_owned(), source };
+    let real = fs::canonicalize(path).map_err(failed)?;
+    let prefix = real.parent().and_then(Path::parent).unwrap_or(&real).to_owned();
+    if !prefix.starts_with("/usr") {
+        let to = prefix.to_string_lossy().into_owned();
+        spec.places.push(Place::Host { from: prefix, to: to.clone(), access: Access::Read });
+        spec.uses.push((to, Use::Programs));
+    }
+    Ok(Some(real))
+}

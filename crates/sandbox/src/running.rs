@@ -1,0 +1,219 @@
+//! A sandbox that stands: one execution at a time, the next one prepared ahead.
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use ringfence_jail::cgroup::{Group, Leaf, LeafLimits};
+use ringfence_jail::socket::{self, PairKind};
+use ringfence_jail::{Ids, Jailed, SyscallListener};
+use ringfence_wire::{ChildLimits, Language, Order, Preparation, Text};
+use tokio::io::unix::AsyncFd;
+
+use crate::control::Control;
+use crate::execution::{self, Ended, Prepared, RunError, Stop, Task, Words};
+use crate::spec::{Spec, WritableKind};
+
+/// Processes of an execution that are Ringfence's own: the child, and for Python the interpreter beside it.
+const OWN_PROCESSES: u64 = 2;
+/// What the kernel adds when its own clock must end a process because the host is late.
+const CPU_GRACE_SECONDS: u64 = 2;
+
+/// A place with a worker in it.
+pub struct Sandbox {
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) jailed: Jailed,
+    pub(crate) control: Control,
+    pub(crate) listener: AsyncFd<SyscallListener>,
+    ids: Ids,
+    group: Option<Arc<Group>>,
+    number: u32,
+    prepared: Option<Prepared>,
+    broken: bool,
+    ran_programs: bool,
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Sandbox").field("pid", &self.jailed.pid()).finish_non_exhaustive()
+    }
+}
+
+impl Sandbox {
+    pub(crate) fn new(
+        spec: Arc<Spec>,
+        jailed: Jailed,
+        control: Control,
+        listener: AsyncFd<SyscallListener>,
+        made_as: (Ids, Option<Arc<Group>>),
+    ) -> Sandbox {
+        let (ids, group) = made_as;
+        Sandbox {
+            spec,
+            jailed,
+            control,
+            listener,
+            ids,
+            group,
+            number: 0,
+            prepared: None,
+            broken: false,
+            ran_programs: false,
+        }
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The host's number of its first process.
+    pub fn pid(&self) -> i32 {
+        self.jailed.pid()
+    }
+
+    /// The host's number of the user its programs are.
+    pub fn user(&self) -> u32 {
+        self.ids.user
+    }
+
+    pub(crate) fn ids(&self) -> Ids {
+        self.ids
+    }
+
+    /// The handle of the writable place at `path`.
+    pub(crate) fn place(&self, path: &str) -> Option<BorrowedFd<'_>> {
+        let index = self.spec.writable.iter().position(|place| place.path == path)?;
+        self.jailed.handles().get(index).map(AsFd::as_fd)
+    }
+
+    /// The writable places with their handles.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&crate::spec::Writable, BorrowedFd<'_>)> {
+        self.spec.writable.iter().zip(self.jailed.handles().iter().map(AsFd::as_fd))
+    }
+
+    /// Makes the child of the next execution, so that nothing of it is left to do when the job comes.
+    pub async fn prepare(&mut self, language: Language) -> Result<(), RunError> {
+        if self.prepared.as_ref().is_some_and(|prepared| prepared.serves(language)) {
+            return Ok(());
+        }
+        if let Some(other) = self.prepared.take() {
+            self.finish(other.number).await?;
+        }
+        let result = self.try_prepare(language).await;
+        self.broken |= result.is_err();
+        result
+    }
+
+    async fn try_prepare(&mut self, language: Language) -> Result<(), RunError> {
+        self.number += 1;
+        let number = self.number;
+        let leaf = match &self.group {
+            Some(group) => Some(group.leaf(&format!("x{number}"), &self.leaf_limits())?),
+            None => None,
+        };
+        let tasks: Vec<OwnedFd> = leaf.as_ref().map(Leaf::task_files).transpose()?.unwrap_or_default();
+        let (ours, theirs) = socket::pair(PairKind::Stream).map_err(RunError::Socket)?;
+        let python = self.spec.python.as_ref().map(|path| path.to_string_lossy().into_owned());
+        if language == Language::Python && python.is_none() {
+            return Err(RunError::NoPython);
+        }
+        let order = Order::Prepare(Preparation {
+            number,
+            language,
+            limits: self.child_limits(leaf.is_some()),
+            interpreter: Text::cut(python.as_deref().unwrap_or_default()),
+        });
+        let descriptors: Vec<BorrowedFd<'_>> =
+            std::iter::once(theirs.as_fd()).chain(tasks.iter().map(AsFd::as_fd)).collect();
+        self.control.order(&order, &descriptors).await?;
+        drop((theirs, tasks));
+        self.control.answer().await?;
+        let mut prepared = Prepared::new(number, language, ours, leaf)?;
+        prepared.wait_until_ready().await?;
+        self.prepared = Some(prepared);
+        Ok(())
+    }
+
+    fn leaf_limits(&self) -> LeafLimits {
+        LeafLimits {
+            memory: self.spec.memory(),
+            processes: u64::from(self.spec.limits.processes) + OWN_PROCESSES,
+            cpu_millis: u64::from(self.spec.limits.cpu.as_millis()),
+        }
+    }
+
+    /// Limits of each process: the second line behind control groups, the first where there are none.
+    fn child_limits(&self, grouped: bool) -> ChildLimits {
+        let memory = self.spec.limits.memory.get();
+        let seconds = self.spec.limits.cpu_time.as_secs().saturating_add(CPU_GRACE_SECONDS);
+        ChildLimits {
+            address_space: (!grouped).then(|| memory.saturating_add(ENGINE_ROOM)),
+            private_memory: (!grouped).then_some(memory),
+            cpu_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Runs `task` to its end, whatever that is. The child was prepared before, or is now.
+    pub async fn run(&mut self, task: Task, words: &mut dyn Words, stop: &mut Stop) -> Result<Ended, RunError> {
+        self.prepare(task.language()).await?;
+        let Some(mut prepared) = self.prepared.take() else { return Err(RunError::NotPrepared) };
+        self.ran_programs |= prepared.language == Language::Program;
+        let followed = execution::follow(self, &mut prepared, task, words, stop).await;
+        // Whatever happened, nothing of the execution goes on; a sandbox that cannot promise it ends whole.
+        if self.finish(prepared.number).await.is_err() {
+            self.broken = true;
+            self.jailed.kill().map_err(RunError::Kill)?;
+        }
+        execution::conclude(self, &mut prepared, followed)
+    }
+
+    async fn finish(&mut self, number: u32) -> Result<(), RunError> {
+        self.control.order(&Order::Finish { number }, &[]).await?;
+        self.control.answer().await?;
+        Ok(())
+    }
+
+    /// Empties the writable places. A sandbox in which programs ran may keep what no file shows (shared memory, say): it
+    /// is never clean again.
+    pub async fn wipe(&mut self) -> Result<Clean, RunError> {
+        let keeps = self.spec.writable.iter().any(|place| place.kind != WritableKind::Memory);
+        if self.broken || self.ran_programs || keeps || !self.jailed.is_alive() {
+            return Ok(Clean::No);
+        }
+        if let Some(prepared) = self.prepared.take() {
+            self.finish(prepared.number).await?;
+        }
+        self.control.order(&Order::Wipe, &[]).await?;
+        Ok(if self.control.answer().await.is_ok() { Clean::Yes } else { Clean::No })
+    }
+
+    /// Whether it can take another execution.
+    pub fn is_sound(&self) -> bool {
+        !self.broken && self.jailed.is_alive()
+    }
+
+    /// Kills everything in it, now.
+    pub fn kill(&self) -> std::io::Result<()> {
+        self.jailed.kill()
+    }
+
+    /// Ends it and waits until nothing is left.
+    pub async fn end(self) -> Result<(), RunError> {
+        let Sandbox { jailed, .. } = self;
+        let ended = tokio::task::spawn_blocking(move || jailed.end()).await;
+        ended.map_err(|_| RunError::NotPrepared)?.map(drop).map_err(RunError::Kill)
+    }
+}
+
+/// The engine's own code, stacks and libraries do not count as the program's memory.
+const ENGINE_ROOM: u64 = 256 << 20;
+
+/// Whether a sandbox may serve somebody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clean {
+    /// As new.
+    Yes,
+    /// Throw it away.
+    No,
+}

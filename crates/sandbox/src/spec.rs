@@ -1,0 +1,233 @@
+//! What a sandbox is to be, compiled from a policy: the same spec gives the same place.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringfence_jail::{Access, Place, Programs, Use};
+use ringfence_policy::{self as policy, Policy};
+
+use crate::root;
+use crate::scan::{self, ScanError};
+
+/// Writable places up to this size are memory; larger ones are folders on disk.
+const MOST_IN_MEMORY: u64 = 256 << 20;
+/// A writable place without a quota of its own.
+const DEFAULT_QUOTA: u64 = 64 << 20;
+/// `/dev/shm`, for programs that share memory among themselves.
+const SHARED_MEMORY: u64 = 16 << 20;
+const INODE_EVERY: u64 = 4096;
+
+/// What the operator's machine adds to a policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// The Python to use instead of the system's.
+    pub python: Option<PathBuf>,
+    /// Where folders for places too large for memory are made.
+    pub folders: Option<PathBuf>,
+}
+
+/// A compiled place.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub(crate) places: Vec<Place>,
+    pub(crate) uses: Vec<(String, Use)>,
+    /// Writable places, whose handles the host keeps; the first is the workspace if there is one.
+    pub(crate) writable: Vec<Writable>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) limits: policy::Limits,
+    pub(crate) python: Option<PathBuf>,
+    digest: String,
+}
+
+/// A place that programs can write to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Writable {
+    pub(crate) path: String,
+    pub(crate) quota: u64,
+    pub(crate) kind: WritableKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WritableKind {
+    /// The kernel holds the quota.
+    Memory,
+    /// A folder made for the sandbox: a watch holds the quota.
+    Folder,
+    /// A folder of the user's own: no quota but the file size.
+    Host,
+}
+
+/// Why a policy cannot become a place here.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// A host folder that does not exist or cannot be looked at.
+    #[error("cannot use `{}` for `{to}`", path.display())]
+    From { path: PathBuf, to: String, source: io::Error },
+    /// What is in a host folder.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// A place on disk without a place to make it.
+    #[error("`{path}` is larger than memory allows, and no folder was given for it")]
+    NoFolder { path: String },
+    /// The configured interpreter.
+    #[error("cannot use `{}` as Python", path.display())]
+    Python { path: PathBuf, source: io::Error },
+}
+
+/// By which mechanism a rule is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// A control group.
+    Cgroup,
+    /// A limit of each process.
+    Rlimit,
+    /// Namespaces and mounts.
+    Namespace,
+    /// The system-call filter.
+    Seccomp,
+    /// Landlock.
+    Landlock,
+    /// A quota of the file system.
+    Quota,
+    /// The host looks and kills.
+    Watch,
+}
+
+impl Mechanism {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Cgroup => "cgroup",
+            Mechanism::Rlimit => "rlimit",
+            Mechanism::Namespace => "namespace",
+            Mechanism::Seccomp => "seccomp",
+            Mechanism::Landlock => "landlock",
+            Mechanism::Quota => "quota",
+            Mechanism::Watch => "watch",
+        }
+    }
+}
+
+/// A rule and what holds it on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enforced {
+    /// The key of the policy.
+    pub rule: &'static str,
+    /// The mechanism.
+    pub by: Mechanism,
+}
+
+impl Spec {
+    /// Compiles `policy`; looks at the host folders it names.
+    pub fn new(policy: &Policy, options: &Options) -> Result<Spec, SpecError> {
+        let mut spec = Spec {
+            places: Vec::new(),
+            uses: Vec::new(),
+            writable: Vec::new(),
+            env: environment(policy),
+            limits: policy.limits().clone(),
+            python: None,
+            digest: digest(policy, options),
+        };
+        root::system(&mut spec);
+        spec.python = root::python(&mut spec, options.python.as_deref())?;
+        for mount in &policy.fs().mounts {
+            spec.mount(mount, &policy.fs().deny, options)?;
+        }
+        let shared = Place::Memory {
+            to: "/dev/shm".to_owned(),
+            bytes: SHARED_MEMORY,
+            inodes: SHARED_MEMORY / INODE_EVERY,
+            programs: Programs::Never,
+        };
+        spec.places.push(shared);
+        spec.add_writable("/dev/shm", SHARED_MEMORY, WritableKind::Memory);
+        spec.writable.sort_by_key(|place| place.path != "/workspace");
+        Ok(spec)
+    }
+
+    /// The same for the same policy on the same machine: what a pool is keyed by.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// How long one execution may take.
+    pub fn wall(&self) -> Duration {
+        self.limits.wall
+    }
+
+    /// The memory limit widened by the places that are memory themselves.
+    pub(crate) fn memory(&self) -> u64 {
+        let in_memory = self.writable.iter().filter(|place| place.kind == WritableKind::Memory);
+        self.limits.memory.get().saturating_add(in_memory.map(|place| place.quota).sum())
+    }
+
+    fn mount(&mut self, mount: &policy::Mount, deny: &[policy::Glob], options: &Options) -> Result<(), SpecError> {
+        let to = mount.path.as_str().to_owned();
+        let quota = mount.quota.map_or(DEFAULT_QUOTA, policy::Bytes::get);
+        let access = match mount.access {
+            policy::Access::Read => Access::Read,
+            policy::Access::Write => Access::Write,
+        };
+        if let Some(from) = &mount.from {
+            return self.mount_host(from, to, access, deny);
+        }
+        if access == Access::Read {
+            let empty = Place::Memory { to: to.clone(), bytes: 4096, inodes: 1, programs: Programs::Never };
+            self.places.push(empty);
+            self.uses.push((to, Use::Read));
+        } else if quota <= MOST_IN_MEMORY && !mount.keep {
+            let inodes = (quota / INODE_EVERY).max(16);
+            self.places.push(Place::Memory { to: to.clone(), bytes: quota, inodes, programs: Programs::Run });
+            self.add_writable(&to, quota, WritableKind::Memory);
+        } else {
+            let folders = options.folders.as_ref().ok_or_else(|| SpecError::NoFolder { path: to.clone() })?;
+            let from = folders.join(to.trim_start_matches('/').replace('/', "-"));
+            self.places.push(Place::Host { from, to: to.clone(), access });
+            self.add_writable(&to, quota, WritableKind::Folder);
+        }
+        Ok(())
+    }
+
+    fn mount_host(&mut self, from: &Path, to: String, access: Access, deny: &[policy::Glob]) -> Result<(), SpecError> {
+        let failed = |source| SpecError::From { path: from.to_owned(), to: to.clone(), source };
+        let real = fs::canonicalize(from).map_err(failed)?;
+        let hidden = scan::folder(&real, &to, deny)?;
+        self.places.push(Place::Host { from: real, to: to.clone(), access });
+        self.places.extend(hidden);
+        match access {
+            Access::Read => self.uses.push((to, Use::Programs)),
+            Access::Write => self.add_writable(&to, u64::MAX, WritableKind::Host),
+        }
+        Ok(())
+    }
+
+    fn add_writable(&mut self, path: &str, quota: u64, kind: WritableKind) {
+        self.uses.push((path.to_owned(), Use::Write));
+        self.writable.push(Writable { path: path.to_owned(), quota, kind });
+    }
+}
+
+/// The whole environment: what Ringfence itself sets, then the policy's own.
+fn environment(policy: &Policy) -> Vec<(String, String)> {
+    let mut env = std::collections::BTreeMap::from([
+        ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        ("HOME".to_owned(), "/workspace".to_owned()),
+        ("TMPDIR".to_owned(), "/tmp".to_owned()),
+        ("RINGFENCE".to_owned(), "1".to_owned()),
+    ]);
+    env.extend(policy.env().iter().map(|(name, value)| (name.clone(), value.clone())));
+    env.into_iter().collect()
+}
+
+fn digest(policy: &Policy, options: &Options) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(policy.digest().as_bytes());
+    hasher.update(format!("{options:?}").as_bytes());
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests;

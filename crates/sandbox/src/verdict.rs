@@ -1,0 +1,84 @@
+//! How an execution ended, as the host saw it.
+
+use std::time::Duration;
+
+/// What ended an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The program came to its own end.
+    Finished,
+    /// It reached a limit.
+    Limit(Limit),
+    /// Somebody asked for its end.
+    Cancelled,
+    /// Its sandbox broke under it.
+    Died,
+}
+
+/// The limits that end an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Time on the clock.
+    Wall,
+    /// Processor time.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Processes and threads.
+    Processes,
+    /// Bytes in a writable place.
+    Disk,
+    /// Files in a writable place.
+    Inodes,
+    /// Bytes of output.
+    Output,
+}
+
+impl Limit {
+    /// Its stable code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Limit::Wall => "limit.wall",
+            Limit::Cpu => "limit.cpu",
+            Limit::Memory => "limit.memory",
+            Limit::Processes => "limit.processes",
+            Limit::Disk => "limit.disk",
+            Limit::Inodes => "limit.inodes",
+            Limit::Output => "limit.output",
+        }
+    }
+
+    /// The key of the policy that sets it.
+    pub fn rule(self) -> &'static str {
+        match self {
+            Limit::Wall => "proc.wall_timeout",
+            Limit::Cpu => "proc.cpu_time",
+            Limit::Memory => "proc.mem_limit",
+            Limit::Processes => "proc.fork_limit",
+            Limit::Disk | Limit::Inodes => "fs.mounts",
+            Limit::Output => "proc.output",
+        }
+    }
+}
+
+/// What an execution used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// From the job's first byte to its end.
+    pub wall: Duration,
+    /// Processor time of all its processes.
+    pub cpu: Duration,
+    /// Most memory at one time.
+    pub peak_memory: u64,
+}
+
+/// Something the program tried and was refused by the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Its kind: `syscall`.
+    pub kind: &'static str,
+    /// What was tried.
+    pub detail: String,
+    /// The rule that refused it.
+    pub rule: &'static str,
+}

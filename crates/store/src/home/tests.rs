@@ -1,0 +1,78 @@
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Barrier;
+use std::thread;
+
+use ringfence_journal::Hash;
+
+use super::*;
+
+fn mark(n: u64) -> Mark {
+    Mark {
+        n,
+        hash: Hash::of(&n.to_le_bytes()),
+    }
+}
+
+#[test]
+fn what_is_made_belongs_to_the_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::prepare(&folder.path().join("deep/home")).unwrap();
+    home.signer(Found::Nothing).unwrap();
+    home.create_database().unwrap();
+    home.advance_mark(mark(1)).unwrap();
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(home.path().to_owned()), 0o700);
+    assert_eq!(mode(home.keys()), 0o700);
+    assert_eq!(mode(home.run()), 0o700);
+    for file in [home.key(), home.mark(), home.database()] {
+        assert_eq!(mode(file), 0o600);
+    }
+}
+
+#[test]
+fn a_folder_that_others_can_write_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = Home::prepare(folder.path()).unwrap_err();
+    assert_eq!(error.code(), "store.exposed");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::prepare(folder.path()).unwrap();
+    home.signer(Found::Nothing).unwrap();
+    fs::set_permissions(home.key(), fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(home.signer(Found::Database).unwrap_err().code(), "store.exposed");
+}
+
+#[test]
+fn all_who_come_first_get_the_same_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::prepare(folder.path()).unwrap();
+    let barrier = Barrier::new(8);
+    let keys: Vec<_> = thread::scope(|scope| {
+        let make = || {
+            barrier.wait();
+            home.signer(Found::Nothing).unwrap().public()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(keys.iter().all(|key| *key == keys[0]));
+    assert_eq!(fs::read_dir(home.keys()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_mark_never_moves_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::prepare(folder.path()).unwrap();
+    assert_eq!(home.read_mark().unwrap(), None);
+    for n in [9, 10, 3, 100_000, 99_999] {
+        home.advance_mark(mark(n)).unwrap();
+    }
+    assert_eq!(home.read_mark().unwrap(), Some(mark(100_000)));
+    fs::write(home.mark(), "garbage").unwrap();
+    assert!(home.read_mark().is_err());
+}

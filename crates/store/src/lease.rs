@@ -1,0 +1,385 @@
+//! Leases: what a process made on this machine, in a file that is locked while it lives.
+//!
+//! A lease's file appears under its name only when it is locked, so whoever can lock a file of
+//! that name knows that its process is gone. Everything is noted before it is made.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ringfence_journal::{LeaseId, NoEntropy};
+use serde::{Deserialize, Serialize};
+
+use crate::stop;
+
+/// A lease's file is written anew, without what is gone, when it has grown beyond this.
+const COMPACT_BYTES: u64 = 64 * 1024;
+
+/// A file that never became a lease is removed when it is this old.
+const STALE: Duration = Duration::from_mins(1);
+
+/// Something on this machine that must not outlive its process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "resource", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Resource {
+    /// A control group.
+    Cgroup {
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// A folder with all that is in it.
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A process that leads others.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// When the kernel says that it started, so that a reused number is not mistaken for it.
+        start_ticks: u64,
+    },
+}
+
+/// Who holds a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The lease.
+    pub lease: LeaseId,
+    /// The process.
+    pub pid: u32,
+    /// When it took the lease.
+    pub started: Timestamp,
+}
+
+/// One line of a lease's file after the first.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Made(Resource),
+    Gone(Resource),
+}
+
+/// Why a lease cannot be taken, kept or looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Its file cannot be used.
+    #[error("cannot use the lease `{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line cannot be written as JSON, as when a path is not UTF-8.
+    #[error("cannot note a resource in the lease `{}`", path.display())]
+    Note {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The system gave no random bytes for an id.
+    #[error("cannot make a lease")]
+    Entropy(#[from] NoEntropy),
+}
+
+/// This process's claim on what it makes. It ends with the process.
+#[derive(Debug)]
+pub struct Lease {
+    holder: Holder,
+    path: PathBuf,
+    socket: UnixDatagram,
+    file: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    bytes: u64,
+    /// The last line was not written whole.
+    torn: bool,
+    resources: Vec<Resource>,
+}
+
+impl Lease {
+    /// Takes a new lease in the data folder.
+    pub fn acquire(home: &Path) -> Result<Lease, LeaseError> {
+        let run = std::path::absolute(home)
+            .map(|home| home.join("run"))
+            .map_err(|source| LeaseError::File {
+                path: home.to_owned(),
+                source,
+            })?;
+        let id = LeaseId::generate()?;
+        let holder = Holder {
+            lease: id,
+            pid: std::process::id(),
+            started: Timestamp::now(),
+        };
+        let path = run.join(format!("{id}.lock"));
+        let failed = |source| LeaseError::File {
+            path: path.clone(),
+            source,
+        };
+        let socket = stop::bind(&run, id).map_err(failed)?;
+        let file = publish(&path, &holder, &[])?;
+        Ok(Lease {
+            holder,
+            path,
+            socket,
+            file: Mutex::new(file),
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> LeaseId {
+        self.holder.lease
+    }
+
+    /// Where others say that a session should stop.
+    pub(crate) fn socket(&self) -> io::Result<UnixDatagram> {
+        self.socket.try_clone()
+    }
+
+    /// Notes something that is about to be made.
+    pub fn note(&self, resource: Resource) -> Result<(), LeaseError> {
+        let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        self.append(&mut open, &Line::Made(resource.clone()))?;
+        open.resources.push(resource);
+        Ok(())
+    }
+
+    /// Notes that something is gone again.
+    pub fn forget(&self, resource: &Resource) -> Result<(), LeaseError> {
+        let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(place) = open.resources.iter().position(|known| known == resource) else {
+            return Ok(());
+        };
+        open.resources.swap_remove(place);
+        if open.bytes > COMPACT_BYTES {
+            // The new file is locked before it takes the name; the old one is closed after.
+            *open = publish(&self.path, &self.holder, &open.resources)?;
+            return Ok(());
+        }
+        self.append(&mut open, &Line::Gone(resource.clone()))
+    }
+
+    fn append(&self, open: &mut Open, line: &Line) -> Result<(), LeaseError> {
+        let mut text = json_line(&self.path, line)?;
+        if open.torn {
+            text.insert(0, '\n');
+        }
+        let written = open.file.write_all(text.as_bytes());
+        open.torn = written.is_err();
+        open.bytes += text.len() as u64;
+        written.map_err(|source| LeaseError::File {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+impl Drop for Lease {
+    /// A lease that has nothing left leaves no file; else the next start sweeps it.
+    fn drop(&mut self) {
+        let open = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let socket = self.path.with_extension("sock");
+        for path in [Some(&socket), open.resources.is_empty().then_some(&self.path)] {
+            if let Some(Err(error)) = path.map(fs::remove_file) {
+                tracing::debug!(%error, "a lease's file was gone already");
+            }
+        }
+    }
+}
+
+/// Writes a whole lease file under another name, locks it, then gives it its name.
+fn publish(path: &Path, holder: &Holder, resources: &[Resource]) -> Result<Open, LeaseError> {
+    let failed = |source| LeaseError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new()
+        .append(true)
+        .read(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(failed)?;
+    file.lock().map_err(failed)?;
+    let mut text = json_line(path, holder)?;
+    for resource in resources {
+        text.push_str(&json_line(path, &Line::Made(resource.clone()))?);
+    }
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    fs::rename(&new, path).map_err(failed)?;
+    Ok(Open {
+        file,
+        bytes: text.len() as u64,
+        torn: false,
+        resources: resources.to_vec(),
+    })
+}
+
+fn json_line(path: &Path, value: &impl Serialize) -> Result<String, LeaseError> {
+    let mut text = serde_json::to_string(value).map_err(|source| LeaseError::Note {
+        path: path.to_owned(),
+        source,
+    })?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The lease of a process that is gone. While this lives, nobody else sweeps it.
+#[derive(Debug)]
+pub struct DeadLease {
+    id: LeaseId,
+    holder: Option<Holder>,
+    resources: Vec<Resource>,
+    path: PathBuf,
+    /// Holds the lock; `None` when only its sessions are left.
+    lock: Option<File>,
+}
+
+impl DeadLease {
+    /// Sessions name this lease, but its file is gone.
+    pub(crate) fn without_file(run: &Path, id: LeaseId) -> DeadLease {
+        let path = run.join(format!("{id}.lock"));
+        DeadLease {
+            id,
+            holder: None,
+            resources: Vec::new(),
+            path,
+            lock: None,
+        }
+    }
+
+    /// The lease.
+    pub fn id(&self) -> LeaseId {
+        self.id
+    }
+
+    /// Who held it, if its file could be read.
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
+    }
+
+    /// What it may have left, in the order in which it was made.
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// Removes the lease's files, once all that it left is gone.
+    pub(crate) fn remove(self) -> Result<(), LeaseError> {
+        let socket = self.path.with_extension("sock");
+        for path in [&socket, &self.path] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(LeaseError::File {
+                        path: path.clone(),
+                        source: error,
+                    });
+                }
+                _ => {}
+            }
+        }
+        drop(self.lock);
+        Ok(())
+    }
+}
+
+/// The leases whose processes are gone.
+pub(crate) fn dead_leases(run: &Path) -> Result<Vec<DeadLease>, LeaseError> {
+    let failed = |source| LeaseError::File {
+        path: run.to_owned(),
+        source,
+    };
+    let mut dead = Vec::new();
+    for entry in fs::read_dir(run).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(id) = path.file_stem().and_then(|stem| stem.to_str()?.parse::<LeaseId>().ok()) else {
+            continue;
+        };
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("lock") => dead.extend(take(path, id)?),
+            Some("new" | "sock") => remove_stale(&path),
+            _ => {}
+        }
+    }
+    dead.sort_by_key(|lease| lease.id);
+    Ok(dead)
+}
+
+/// The lease if its lock can be had, and the locked file is still the one of that name.
+fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
+    let failed = |source| LeaseError::File {
+        path: path.clone(),
+        source,
+    };
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(failed(source)),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => return Ok(None),
+        Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    let mine = file.metadata().map_err(failed)?;
+    match fs::metadata(&path) {
+        Ok(named) if named.ino() == mine.ino() && named.dev() == mine.dev() => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(failed(source)),
+    }
+    let (holder, resources) = read(&file).map_err(failed)?;
+    Ok(Some(DeadLease {
+        id,
+        holder,
+        resources,
+        path,
+        lock: Some(file),
+    }))
+}
+
+/// A line that its process died writing describes something that was not made yet.
+fn read(mut file: &File) -> io::Result<(Option<Holder>, Vec<Resource>)> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let holder = lines.next().and_then(|first| serde_json::from_slice(first).ok());
+    let mut resources = Vec::new();
+    for line in lines {
+        match serde_json::from_slice(line) {
+            Ok(Line::Made(resource)) => resources.push(resource),
+            Ok(Line::Gone(resource)) => resources.retain(|known| *known != resource),
+            Err(error) => tracing::warn!(%error, "a line of a dead lease cannot be read"),
+        }
+    }
+    Ok((holder, resources))
+}
+
+/// Removes what a process left that died while it took its lease.
+fn remove_stale(path: &Path) {
+    let lock = path.with_extension("lock");
+    let old = fs::symlink_metadata(path)
+        .and_then(|data| data.modified())
+        .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > STALE));
+    if old && !lock.exists() {
+        match fs::remove_file(path) {
+            Ok(()) => tracing::info!(path = %path.display(), "removed a lease that never was"),
+            Err(error) => tracing::warn!(%error, path = %path.display(), "cannot remove it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

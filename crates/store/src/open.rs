@@ -1,0 +1,327 @@
+//! Opening the store, and the port through which events are written.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ringfence_journal::{Event, KeyError, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer};
+use sqlx::SqliteConnection;
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
+
+use crate::database::{self, ReadError, Trouble};
+use crate::home::{Found, Home, MarkError};
+use crate::sink::{Sink, SinkError, Sinks};
+use crate::writer::{Command, Writer};
+
+/// Commands that may wait for the writer before their senders wait too.
+const WAITING: usize = 1024;
+
+/// The store: the journal, sessions and leases of one data folder.
+pub struct Store {
+    pub(crate) home: Home,
+    pub(crate) key: PublicKey,
+    commands: mpsc::Sender<Command>,
+    reader: Mutex<Option<SqliteConnection>>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("home", &self.home.path())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a store does not open. Nothing was changed but folders that were missing.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A folder cannot be made or looked at.
+    #[error("cannot use the data folder `{}`", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file in the folder cannot be used.
+    #[error("cannot use `{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Others could change or read what must be the owner's alone.
+    #[error("`{}` is open to others (mode {mode:o})", path.display())]
+    Exposed {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The database is not a plain file.
+    #[error("`{}` is not a plain file", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a database but no key that signed it.
+    #[error("the journal's signing key `{}` is missing", path.display())]
+    KeyMissing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The key's file holds no key.
+    #[error("the journal's signing key `{}` cannot be read", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: KeyError,
+    },
+    /// The system gave no random bytes for a key.
+    #[error("cannot make a signing key")]
+    Entropy(#[source] NoEntropy),
+    /// The database is damaged, cut short or gone.
+    #[error("the journal `{}` is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// In which way.
+        what: String,
+    },
+    /// Another process holds the database for too long.
+    #[error("the journal `{}` is locked by another process", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// No space is left.
+    #[error("the journal `{}` cannot grow: the disk is full", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// The database was written by a newer program.
+    #[error("the journal `{}` has version {found}; this program knows {known}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// The database belongs to another program.
+    #[error("`{}` is a database of another program", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database does not open for another reason.
+    #[error("cannot open the journal `{}`", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// A sink cannot be used.
+    #[error("cannot use an audit sink")]
+    Sink(#[source] SinkError),
+}
+
+impl OpenError {
+    pub(crate) fn from_database(path: PathBuf, source: sqlx::Error) -> OpenError {
+        match Trouble::of(&source) {
+            Trouble::Full => OpenError::Full { path, source },
+            Trouble::Locked => OpenError::Locked { path, source },
+            Trouble::Damaged => OpenError::Damaged {
+                path,
+                what: source.to_string(),
+            },
+            Trouble::Taken | Trouble::Other => OpenError::Database { path, source },
+        }
+    }
+
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            OpenError::Folder { .. } | OpenError::File { .. } | OpenError::NotAFile { .. } => "store.folder",
+            OpenError::Exposed { .. } => "store.exposed",
+            OpenError::KeyMissing { .. } | OpenError::Key { .. } | OpenError::Entropy(_) => "store.key",
+            OpenError::Damaged { .. } | OpenError::NotOurs { .. } => "store.damaged",
+            OpenError::Locked { .. } => "store.locked",
+            OpenError::Full { .. } => "store.full",
+            OpenError::Version { .. } => "store.version",
+            OpenError::Database { .. } => "store.open",
+            OpenError::Sink(_) => "store.sink",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            OpenError::Exposed { .. } => Some("take the permissions of group and others away"),
+            OpenError::KeyMissing { .. } | OpenError::Key { .. } => {
+                Some("restore the key from a copy, or move the whole data folder away to begin a new journal")
+            }
+            OpenError::Damaged { .. } | OpenError::NotOurs { .. } | OpenError::NotAFile { .. } => {
+                Some("restore the data folder from a copy, or move it away to begin a new journal")
+            }
+            OpenError::Locked { .. } => Some("another program holds the database open for writing; end it, then retry"),
+            OpenError::Full { .. } => Some("free space where the data folder lies, then retry"),
+            OpenError::Version { .. } => Some("use the newer program, or another data folder"),
+            OpenError::Folder { .. }
+            | OpenError::File { .. }
+            | OpenError::Entropy(_)
+            | OpenError::Database { .. }
+            | OpenError::Sink(_) => None,
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store in this folder, making it where nothing is there.
+    pub async fn open(home: &Path) -> Result<Store, OpenError> {
+        Store::open_with(home, &[]).await
+    }
+
+    /// As [`Store::open`], with live sinks that get every record after its commit.
+    pub async fn open_with(home: &Path, sinks: &[Sink]) -> Result<Store, OpenError> {
+        let home = Home::prepare(home)?;
+        let found = home.found()?;
+        let signer = home.signer(found)?;
+        let connection = match found {
+            Found::Database => open_existing(&home).await?,
+            Found::Nothing => create(&home).await?,
+        };
+        let sinks = Sinks::start(sinks).map_err(OpenError::Sink)?;
+        Ok(Store::start(home, connection, signer, sinks))
+    }
+
+    /// Starts the writer on an open database.
+    fn start(home: Home, connection: SqliteConnection, signer: Signer, sinks: Sinks) -> Store {
+        let (commands, inbox) = mpsc::channel(WAITING);
+        let key = signer.public();
+        let writer = Writer::new(connection, home.clone(), signer, sinks);
+        tokio::spawn(writer.run(inbox));
+        Store {
+            home,
+            key,
+            commands,
+            reader: Mutex::new(None),
+        }
+    }
+
+    /// The public half of the key that signs heads.
+    pub fn key(&self) -> PublicKey {
+        self.key
+    }
+
+    /// The data folder.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Waits until everything is written and the database closed. Later records are refused.
+    pub async fn close(&self) {
+        if let Some(reader) = self.reader.lock().await.take() {
+            database::close(reader).await;
+        }
+        let (reply, closed) = oneshot::channel();
+        if self.commands.send(Command::Close { reply }).await.is_ok() {
+            // A dropped reply means that the writer is gone already: closed all the same.
+            let _ = closed.await;
+        }
+    }
+
+    /// Sends a command to the writer and waits for its answer.
+    pub(crate) async fn ask<T, E: From<RecordError>>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Command,
+    ) -> Result<T, E> {
+        let (reply, answer) = oneshot::channel();
+        self.commands
+            .send(command(reply))
+            .await
+            .map_err(|_| RecordError::Ended)?;
+        answer.await.map_err(|_| RecordError::Ended)?
+    }
+
+    /// The connection for questions, made at the first.
+    pub(crate) async fn reader(&self) -> Result<Reader<'_>, ReadError> {
+        let mut guard = self.reader.lock().await;
+        if guard.is_none() {
+            *guard = Some(database::connect_reader(&self.home.database()).await?);
+        }
+        Ok(Reader(guard))
+    }
+}
+
+/// The connection for questions, held for one of them.
+pub(crate) struct Reader<'a>(MutexGuard<'a, Option<SqliteConnection>>);
+
+impl Reader<'_> {
+    pub(crate) fn connection(&mut self) -> Result<&mut SqliteConnection, ReadError> {
+        self.0.as_mut().ok_or(ReadError::Database(sqlx::Error::PoolClosed))
+    }
+}
+
+impl Recorder for Store {
+    async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
+        let event = Box::new(event);
+        self.ask(|reply| Command::Record { event, reply }).await
+    }
+}
+
+async fn open_existing(home: &Home) -> Result<SqliteConnection, OpenError> {
+    let path = home.database();
+    let cut = database::is_cut(&path).map_err(|source| OpenError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let mut connection = database::open(path.clone()).await?;
+    // A neighbour's checkpoint can look like a cut for a moment: the database itself knows.
+    let whole = !cut
+        || database::is_whole(&mut connection)
+            .await
+            .map_err(|source| OpenError::from_database(path.clone(), source))?;
+    if whole {
+        Ok(connection)
+    } else {
+        Err(OpenError::Damaged {
+            path,
+            what: "the file was cut short".to_owned(),
+        })
+    }
+}
+
+async fn create(home: &Home) -> Result<SqliteConnection, OpenError> {
+    let _lock = home.creation_lock()?;
+    let path = home.database();
+    if home.found()? == Found::Nothing {
+        let damaged = |what| OpenError::Damaged {
+            path: path.clone(),
+            what,
+        };
+        let mark = home
+            .read_mark()
+            .map_err(|error: MarkError| damaged(error.to_string()))?;
+        if let Some(mark) = mark {
+            return Err(damaged(format!(
+                "it is empty or gone, but the mark beside the key remembers {} heads",
+                mark.n
+            )));
+        }
+        home.create_database()?;
+    }
+    database::open(path).await
+}
+
+#[cfg(test)]
+mod tests;

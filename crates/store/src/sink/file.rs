@@ -1,0 +1,60 @@
+//! Lines of JSON in a file that others may rotate.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use ringfence_journal::Record;
+
+use super::Outlet;
+
+pub(super) struct Lines {
+    path: PathBuf,
+    file: File,
+    /// The last line was not written whole.
+    torn: bool,
+}
+
+impl Lines {
+    pub(super) fn open(path: PathBuf) -> io::Result<Lines> {
+        let file = append(&path)?;
+        Ok(Lines {
+            path,
+            file,
+            torn: false,
+        })
+    }
+
+    /// Whether the file we hold still has its name.
+    fn is_rotated(&self) -> io::Result<bool> {
+        let held = self.file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(named) => Ok((named.dev(), named.ino()) != (held.dev(), held.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn append(path: &std::path::Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+impl Outlet for Lines {
+    fn send(&mut self, record: &Record) -> io::Result<()> {
+        if self.is_rotated()? {
+            self.file = append(&self.path)?;
+            self.torn = false;
+        }
+        let mut line = record.line();
+        line.push('\n');
+        if self.torn {
+            line.insert(0, '\n');
+        }
+        // One write per line: several processes may append to the same file.
+        let written = self.file.write_all(line.as_bytes());
+        self.torn = written.is_err();
+        written
+    }
+}

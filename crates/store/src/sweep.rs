@@ -1,0 +1,151 @@
+//! After a process died: what it left is found, and its sessions are ended in the journal.
+
+use ringfence_journal::{Event, Kind, LeaseId, NoEntropy, RecordError, Recorder as _, SessionId, Text};
+
+use crate::database::ReadError;
+use crate::lease::{self, DeadLease};
+use crate::session::AdoptError;
+use crate::writer::Command;
+use crate::{LeaseError, Store};
+
+/// Why a sweep stops. What was done until then stays; the next sweep goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The leases cannot be looked at or removed.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The sessions cannot be looked at.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// An event cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The system gave no random bytes for an id.
+    #[error("cannot name what was swept")]
+    Entropy(#[from] NoEntropy),
+}
+
+/// How many of a kind were removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// What, such as `cgroup`.
+    pub what: Text,
+    /// How many.
+    pub count: u64,
+}
+
+impl Store {
+    /// Leases of processes that are gone, each locked against other sweepers while held.
+    pub async fn dead_leases(&self) -> Result<Vec<DeadLease>, SweepError> {
+        let run = self.home.run();
+        let mut dead = lease::dead_leases(&run)?;
+        // A session's lease has its file before the session has its row.
+        for id in self.leases_of_open_sessions().await? {
+            if !run.join(format!("{id}.lock")).exists() {
+                dead.push(DeadLease::without_file(&run, id));
+            }
+        }
+        Ok(dead)
+    }
+
+    async fn leases_of_open_sessions(&self) -> Result<Vec<LeaseId>, ReadError> {
+        let mut reader = self.reader().await?;
+        let names: Vec<String> =
+            sqlx::query_scalar("SELECT DISTINCT lease FROM sessions WHERE lease IS NOT NULL AND state <> 'closed'")
+                .fetch_all(reader.connection()?)
+                .await
+                .map_err(ReadError::Database)?;
+        let damaged = ReadError::Row {
+            table: "sessions",
+            column: "lease",
+        };
+        names
+            .iter()
+            .map(|name| name.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|_| damaged)
+    }
+
+    async fn sessions_of(&self, lease: LeaseId) -> Result<Vec<SessionId>, ReadError> {
+        let mut reader = self.reader().await?;
+        let names: Vec<String> = sqlx::query_scalar("SELECT id FROM sessions WHERE lease = ? ORDER BY id")
+            .bind(lease.to_string())
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        let damaged = ReadError::Row {
+            table: "sessions",
+            column: "id",
+        };
+        names
+            .iter()
+            .map(|name| name.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|_| damaged)
+    }
+
+    /// Ends a dead lease once all that it left was removed: journals what that was, closes its
+    /// sessions as lost, and removes its file. Returns the sessions that were lost.
+    pub async fn bury(&self, dead: DeadLease, removed: &[Removed]) -> Result<Vec<SessionId>, SweepError> {
+        let sessions = self.sessions_of(dead.id()).await?;
+        let mut lost = Vec::new();
+        for session in sessions {
+            let lease = dead.id();
+            let adopted = self
+                .ask(|reply| Command::Adopt {
+                    session,
+                    from: Some(lease),
+                    to: lease,
+                    reply,
+                })
+                .await;
+            match adopted {
+                Ok(()) => {}
+                Err(AdoptError::Record(error)) => return Err(error.into()),
+                // Somebody else has ended it, or goes on with it.
+                Err(AdoptError::Unknown { .. } | AdoptError::Closed { .. } | AdoptError::Owned { .. }) => continue,
+            }
+            for kind in swept(removed, lease) {
+                self.record(Event::host(session, None, kind)).await?;
+            }
+            let reason = Text::from("its process died");
+            self.record(Event::host(session, None, Kind::SessionClosed { reason }))
+                .await?;
+            lost.push(session);
+        }
+        if lost.is_empty() {
+            for part in removed.iter().filter(|part| part.count > 0) {
+                let kind = Kind::Swept {
+                    what: part.what.clone(),
+                    count: part.count,
+                    lease: dead.id(),
+                };
+                // No session to write it in: each is a chain of its own.
+                self.record(Event::host(SessionId::generate()?, None, kind)).await?;
+            }
+        }
+        dead.remove()?;
+        Ok(lost)
+    }
+}
+
+/// What a session's chain says of the sweep; at least one event, for the session itself.
+fn swept(removed: &[Removed], lease: LeaseId) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = removed
+        .iter()
+        .filter(|part| part.count > 0)
+        .map(|part| Kind::Swept {
+            what: part.what.clone(),
+            count: part.count,
+            lease,
+        })
+        .collect();
+    if kinds.is_empty() {
+        kinds.push(Kind::Swept {
+            what: Text::from("nothing"),
+            count: 0,
+            lease,
+        });
+    }
+    kinds
+}

@@ -1,0 +1,13 @@
+//! How the store behaves: one process, several, and after each kind of harm.
+#![expect(clippy::unwrap_used, reason = "helpers outside test functions may fail a test too")]
+
+mod audit;
+mod damage;
+mod many;
+mod process;
+mod sinks;
+mod speed;
+mod stop;
+mod support;
+mod sweep;
+mod tamper;

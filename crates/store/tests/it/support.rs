@@ -1,0 +1,92 @@
+//! What the tests begin with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ringfence_journal::{
+    Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal, Report, SessionId, Status, Truncated, Usage,
+};
+use ringfence_store::{Lease, Opening, Store};
+
+pub(crate) struct World {
+    pub(crate) store: Arc<Store>,
+    pub(crate) lease: Lease,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+pub(crate) async fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(folder.path()).await.unwrap());
+    let lease = Lease::acquire(folder.path()).unwrap();
+    World { store, lease, folder }
+}
+
+impl World {
+    pub(crate) async fn session(&self) -> SessionId {
+        let session = SessionId::generate().unwrap();
+        self.store.open_session(&self.lease, opening(session)).await.unwrap();
+        session
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+pub(crate) fn opening(session: SessionId) -> Opening {
+    Opening {
+        session,
+        principal: Principal::Local(1000),
+        policy: PolicyRef {
+            name: "default".into(),
+            digest: "blake3:0011".into(),
+        },
+        policy_json: r#"{"version":1}"#.into(),
+        backend: "native".into(),
+        enforcement: Vec::new(),
+        durable: false,
+        uid: Some(100_000),
+    }
+}
+
+pub(crate) fn started(session: SessionId, execution: ExecutionId) -> Event {
+    let kind = Kind::ExecutionStarted {
+        language: "typescript".into(),
+        program: None,
+        code: Hash::of(b"1"),
+        bytes: 1,
+        files: Vec::new(),
+        limits: Limits::default(),
+    };
+    Event::host(session, Some(execution), kind)
+}
+
+pub(crate) fn ended(session: SessionId, execution: ExecutionId) -> Event {
+    let kind = Kind::ExecutionEnded {
+        status: Status::Completed,
+        exit_code: Some(0),
+        error: None,
+        usage: Usage::default(),
+        policy: "blake3:0011".into(),
+        truncated: Truncated::default(),
+        output: None,
+    };
+    Event::host(session, Some(execution), kind)
+}
+
+pub(crate) fn violation(session: SessionId, detail: &str) -> Event {
+    let kind = Kind::Violation {
+        what: "syscall".into(),
+        detail: detail.into(),
+        rule: "r".into(),
+    };
+    Event::host(session, None, kind)
+}
+
+pub(crate) fn closed(session: SessionId) -> Event {
+    Event::host(session, None, Kind::SessionClosed { reason: "done".into() })
+}
+
+pub(crate) async fn report(store: &Store) -> Report {
+    store.verify(|_| ()).await.unwrap()
+}

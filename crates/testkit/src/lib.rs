@@ -1,0 +1,2 @@
+//! Escape probes and doubles for tests.
+#![forbid(unsafe_code)]

@@ -1,0 +1,256 @@
+//! Text and lists with a greatest length that holds while decoding too: a small frame must not become a large value.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What was given is longer than the wire allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("length {length} is more than the {limit} allowed")]
+pub struct TooLong {
+    /// The most there may be, in bytes or items.
+    pub limit: usize,
+    /// What there was.
+    pub length: usize,
+}
+
+impl TooLong {
+    fn check(length: usize, limit: usize) -> Result<(), Self> {
+        if length > limit {
+            return Err(Self { limit, length });
+        }
+        Ok(())
+    }
+}
+
+/// UTF-8 of at most `N` bytes.
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Text<const N: usize>(String);
+
+impl<const N: usize> Text<N> {
+    /// Takes the text as it is, or not at all.
+    pub fn new(text: impl Into<String>) -> Result<Self, TooLong> {
+        let text = text.into();
+        TooLong::check(text.len(), N)?;
+        Ok(Self(text))
+    }
+
+    /// As much of the text as fits, with `…` where it was cut.
+    pub fn cut(text: &str) -> Self {
+        const MARK: &str = "…";
+        if text.len() <= N {
+            return Self(text.to_owned());
+        }
+        let (room, mark) = match N.checked_sub(MARK.len()) {
+            Some(room) => (room, MARK),
+            None => (N, ""),
+        };
+        let kept = &text[..text.floor_char_boundary(room)];
+        Self([kept, mark].concat())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, owned.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl<const N: usize> Deref for Text<N> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const N: usize> AsRef<str> for Text<N> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const N: usize> PartialEq<str> for Text<N> {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl<const N: usize> PartialEq<&str> for Text<N> {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl<const N: usize> fmt::Debug for Text<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<const N: usize> fmt::Display for Text<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<const N: usize> TryFrom<&str> for Text<N> {
+    type Error = TooLong;
+
+    fn try_from(text: &str) -> Result<Self, TooLong> {
+        TooLong::check(text.len(), N)?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl<const N: usize> TryFrom<String> for Text<N> {
+    type Error = TooLong;
+
+    fn try_from(text: String) -> Result<Self, TooLong> {
+        Self::new(text)
+    }
+}
+
+impl<const N: usize> From<Text<N>> for String {
+    fn from(text: Text<N>) -> Self {
+        text.0
+    }
+}
+
+impl<const N: usize> Serialize for Text<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Text<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor::<N>)
+    }
+}
+
+struct TextVisitor<const N: usize>;
+
+impl<const N: usize> Visitor<'_> for TextVisitor<N> {
+    type Value = Text<N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "text of at most {N} bytes")
+    }
+
+    // Borrowed text comes here as well, so that nothing is allocated before the length is known to be right.
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text<N>, E> {
+        Text::try_from(text).map_err(E::custom)
+    }
+}
+
+/// At most `N` items.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct List<T, const N: usize>(Vec<T>);
+
+impl<T, const N: usize> List<T, N> {
+    /// Takes all items, or none.
+    pub fn new(items: Vec<T>) -> Result<Self, TooLong> {
+        TooLong::check(items.len(), N)?;
+        Ok(Self(items))
+    }
+
+    /// The first `N` items; the rest is dropped.
+    pub fn cut(mut items: Vec<T>) -> Self {
+        items.truncate(N);
+        Self(items)
+    }
+
+    /// The items.
+    pub fn as_slice(&self) -> &[T] {
+        &self.0
+    }
+
+    /// The items, owned.
+    pub fn into_vec(self) -> Vec<T> {
+        self.0
+    }
+}
+
+impl<T, const N: usize> Default for List<T, N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T, const N: usize> Deref for List<T, N> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: fmt::Debug, const N: usize> fmt::Debug for List<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T, const N: usize> IntoIterator for List<T, N> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a, T, const N: usize> IntoIterator for &'a List<T, N> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<T: Serialize, const N: usize> Serialize for List<T, N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.0)
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for List<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor::<T, N>(PhantomData))
+    }
+}
+
+struct ListVisitor<T, const N: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for ListVisitor<T, N> {
+    type Value = List<T, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {N} items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<List<T, N>, A::Error> {
+        let claimed = items.size_hint().unwrap_or(0);
+        TooLong::check(claimed, N).map_err(A::Error::custom)?;
+        // Exactly what was claimed: growing by doubling would go past the budget. There is no hint where the claim is more than
+        // the bytes that follow, and then the items run out first.
+        let mut list = Vec::with_capacity(claimed);
+        while let Some(item) = items.next_element()? {
+            TooLong::check(list.len() + 1, N).map_err(A::Error::custom)?;
+            list.push(item);
+        }
+        Ok(List(list))
+    }
+}
+
+#[cfg(test)]
+mod tests;

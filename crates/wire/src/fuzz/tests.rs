@@ -1,0 +1,175 @@
+use super::*;
+use crate::bounded::{List, Text};
+use crate::job::{Job, JobKind, Language, StdinMode, VERSION};
+use crate::order::{ChildLimits, Preparation};
+use crate::outcome::{Diagnostic, Fault, Outcome, OutcomeKind};
+use crate::stream::Credit;
+
+/// A small generator with a fixed seed: every run tries the same inputs.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).unwrap()
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[3]
+    }
+
+    /// Flips, cuts, repeats or inserts a few times.
+    fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(4) {
+            if bytes.is_empty() {
+                return;
+            }
+            let at = self.below(bytes.len());
+            match self.below(6) {
+                0 => bytes[at] ^= 1 << self.below(8),
+                1 => bytes[at] = self.byte(),
+                2 => bytes.truncate(at),
+                3 => bytes.insert(at, self.byte()),
+                4 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+                _ => {
+                    let until = at + self.below(bytes.len() - at);
+                    let part = bytes[at..until].to_vec();
+                    bytes.splice(at..at, part);
+                }
+            }
+        }
+    }
+}
+
+fn outcome() -> Outcome {
+    Outcome {
+        kind: OutcomeKind::Failed,
+        exit_code: -1,
+        signal: Some(9),
+        has_value: true,
+        error: Some(Fault {
+            code: Text::cut("program.failed"),
+            message: Text::cut("it broke: é"),
+            file: Text::cut("main.ts"),
+            line: 300,
+            column: 7,
+            hint: Some(Text::cut("mend it")),
+        }),
+        diagnostics: List::cut(vec![Diagnostic {
+            file: Text::cut("main.ts"),
+            line: 1,
+            column: 2,
+            code: Text::cut("TS1005"),
+            message: Text::cut("`;` expected"),
+        }]),
+    }
+}
+
+fn job() -> Job {
+    Job {
+        version: VERSION,
+        kind: JobKind::Code {
+            language: Language::Python,
+            file_name: Text::cut("main.py"),
+            args: List::cut(vec![Text::cut("a"), Text::cut("b")]),
+            source_bytes: 1 << 20,
+        },
+        cwd: Text::cut("/workspace"),
+        env: List::cut(vec![(Text::cut("LANG"), Text::cut("C.UTF-8"))]),
+        stdin: StdinMode::Stream,
+    }
+}
+
+/// A pipe's whole life as one side sends it.
+fn transcript(side: Side) -> Vec<u8> {
+    let mut outbound = Outbound::execution(side);
+    match side {
+        Side::Host => outbound.control(&ToChild::Job(job())).unwrap(),
+        Side::Child => {
+            outbound.control(&FromChild::Ready).unwrap();
+            outbound.control(&FromChild::Done(outcome())).unwrap();
+        }
+    }
+    for stream in Stream::ALL {
+        if stream.sender() == side {
+            outbound.data(stream, &[b'x'; 300]).unwrap();
+            outbound.end(stream).unwrap();
+        } else {
+            outbound.grant(Credit { stream, grant: 100 });
+        }
+    }
+    let mut bytes = Vec::new();
+    while outbound.pending() {
+        bytes.extend_from_slice(outbound.chunk());
+        let count = outbound.chunk().len();
+        outbound.advance(count);
+    }
+    bytes
+}
+
+#[test]
+fn spoilt_transcripts_never_break_the_receiver() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for side in [Side::Host, Side::Child] {
+        let good = transcript(side);
+        for round in 0..20_000_usize {
+            let mut bytes = good.clone();
+            if round > 0 {
+                random.mutate(&mut bytes);
+            }
+            let receiver = [u8::from(side == Side::Host), 2][usize::from(round % 7 == 6)];
+            bytes.splice(0..0, [receiver, random.byte()]);
+            fuzz_inbound(&bytes);
+        }
+    }
+}
+
+#[test]
+fn spoilt_messages_never_break_the_decoder() {
+    fn payload(message: &impl Message) -> Vec<u8> {
+        let mut frame = Vec::new();
+        encode_frame(message, &mut frame).unwrap();
+        frame.split_off(HEADER)
+    }
+    let reason = Text::cut("no space");
+    let seeds = [
+        payload(&ToChild::Job(job())),
+        payload(&FromChild::Done(outcome())),
+        payload(&Report::PrepareFailed { number: 300, reason }),
+        payload(&Order::Prepare(Preparation {
+            number: u32::MAX,
+            language: Language::Program,
+            limits: ChildLimits { address_space: Some(u64::MAX), private_memory: None, cpu_seconds: 62 },
+            interpreter: Text::cut("/usr/bin/python3"),
+        })),
+    ];
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    for seed in &seeds {
+        fuzz_messages(seed);
+        for _ in 0..20_000 {
+            let mut bytes = seed.clone();
+            random.mutate(&mut bytes);
+            fuzz_messages(&bytes);
+        }
+    }
+}
+
+#[test]
+fn noise_never_breaks_anything() {
+    let mut random = Random(1);
+    for _ in 0..5_000 {
+        let length = random.below(200);
+        let bytes: Vec<u8> = (0..length).map(|_| random.byte()).collect();
+        fuzz_inbound(&bytes);
+        fuzz_messages(&bytes);
+    }
+    for bytes in [&[][..], &[0], &[0, 0]] {
+        fuzz_inbound(bytes);
+    }
+}

@@ -1,0 +1,33 @@
+//! The language between host and worker: frames, messages, versions, caps.
+//!
+//! Everything a worker sends is hostile until it went through here. Two conversations exist: orders and reports with the
+//! sandbox's first process ([`Order`], [`Report`]), and the pipe of one execution ([`ToChild`], [`FromChild`], and the byte
+//! streams of [`Stream`]). Both are frames of at most 64 KiB; control frames overtake streams, so [`FromChild::Done`] may
+//! arrive before the last byte of output: an execution is over when `Done` *and* the end of every stream were seen.
+//!
+//! This crate does no input or output of its own: [`Inbound`] is fed bytes and yields [`Item`]s, [`Outbound`] is fed messages
+//! and yields bytes. It knows neither transports nor policies nor what a program does.
+#![forbid(unsafe_code)]
+
+mod bounded;
+mod codec;
+mod frame;
+pub mod fuzz;
+mod inbound;
+mod job;
+mod order;
+mod outbound;
+mod outcome;
+mod stream;
+mod turn;
+
+pub use bounded::{List, Text, TooLong};
+pub use codec::{Message, MessageError, Unfit, decode, encode_frame};
+pub use frame::{FrameError, HEADER, Header, Kind, MAX_PAYLOAD};
+pub use inbound::{Inbound, Item, ProtocolError};
+pub use job::{ARGUMENTS_MAX, Arguments, Environment, Job, JobKind, Language, StdinMode, ToChild, VERSION};
+pub use order::{ChildLimits, Order, Preparation, Reason, Report};
+pub use outbound::{CONTROL_QUEUE, Outbound, SendError};
+pub use outcome::{Diagnostic, Fault, FromChild, Outcome, OutcomeKind};
+pub use stream::{Cap, Credit, SOURCE_CAP, Side, Stream, VALUE_CAP, WINDOW};
+pub use turn::{ChildTurn, Orders, OutOfTurn};

@@ -1,0 +1,121 @@
+//! What a child says. All of it is a claim: the host decides by what it sees itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounded::{List, Text};
+use crate::codec::{Message, Unfit};
+use crate::frame::MAX_PAYLOAD;
+
+const CODE: usize = 64;
+const FAULT_MESSAGE: usize = 8 * 1024;
+const FAULT_FILE: usize = 1024;
+const HINT: usize = 1024;
+const DIAGNOSTIC_FILE: usize = 512;
+const DIAGNOSTIC_MESSAGE: usize = 768;
+const DIAGNOSTICS: usize = 32;
+
+// An outcome must always fit a frame: a program must not be able to keep its own end from being told.
+const _: () = {
+    const fn text(bytes: usize) -> usize {
+        3 + bytes
+    }
+    const NUMBER: usize = 5;
+    const FAULT: usize = 1 + text(CODE) + text(FAULT_MESSAGE) + text(FAULT_FILE) + 2 * NUMBER + 1 + text(HINT);
+    const DIAGNOSTIC: usize = text(DIAGNOSTIC_FILE) + text(CODE) + text(DIAGNOSTIC_MESSAGE) + 2 * NUMBER;
+    const OUTCOME: usize = 2 + NUMBER + (1 + NUMBER) + 1 + FAULT + 1 + DIAGNOSTICS * DIAGNOSTIC;
+    assert!(OUTCOME <= MAX_PAYLOAD, "an outcome could be too large to send");
+};
+
+/// From the child to the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromChild {
+    /// The engine is warm and waits for the job.
+    Ready,
+    /// The job's first instruction comes next.
+    Started,
+    /// The job is over. Its streams may still be on their way, and each has an end of its own.
+    Done(Outcome),
+}
+
+impl Message for FromChild {
+    const LISTS: usize = DIAGNOSTICS * size_of::<Diagnostic>();
+
+    fn check(&self) -> Result<(), Unfit> {
+        Ok(())
+    }
+}
+
+/// How a job ended, as the child saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// In one word.
+    pub kind: OutcomeKind,
+    /// The program's own exit code; 0 or 1 for code.
+    pub exit_code: i32,
+    /// The signal that ended the program.
+    pub signal: Option<i32>,
+    /// Whether [`Stream::Value`](crate::Stream::Value) carries a value.
+    pub has_value: bool,
+    /// What went wrong.
+    pub error: Option<Fault>,
+    /// What was found in the source.
+    pub diagnostics: List<Diagnostic, DIAGNOSTICS>,
+}
+
+/// How a job ended, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OutcomeKind {
+    /// It ran to its end.
+    Completed,
+    /// An exception, or an exit code that is not 0.
+    Failed,
+    /// The engine had no memory left.
+    OutOfMemory,
+    /// There is no such program or interpreter.
+    NoSuchProgram,
+    /// It imported what it may not.
+    ImportRefused,
+    /// Its value cannot be said in JSON.
+    NotJson,
+    /// The source is not a program.
+    SyntaxError,
+    /// It waits for a promise that nothing will resolve.
+    Stuck,
+    /// It was told to stop, and did.
+    Cancelled,
+}
+
+/// What went wrong, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// A stable name.
+    pub code: Text<CODE>,
+    /// A sentence.
+    pub message: Text<FAULT_MESSAGE>,
+    /// The file, or nothing.
+    pub file: Text<FAULT_FILE>,
+    /// From 1; 0 where no place is known.
+    pub line: u32,
+    /// From 1; 0 where no place is known.
+    pub column: u32,
+    /// What to do about it.
+    pub hint: Option<Text<HINT>>,
+}
+
+/// Something found in the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// The file.
+    pub file: Text<DIAGNOSTIC_FILE>,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// A stable name.
+    pub code: Text<CODE>,
+    /// A sentence.
+    pub message: Text<DIAGNOSTIC_MESSAGE>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The byte streams of an execution's pipe: who sends which, how much may be under way, how much may come in all.
+
+/// Bytes of a stream that may be under way and not yet consumed by its receiver.
+pub const WINDOW: u32 = 256 * 1024;
+
+/// The most bytes of program text.
+pub const SOURCE_CAP: u64 = 8 * 1024 * 1024;
+
+/// The most bytes of a value's JSON text.
+pub const VALUE_CAP: u64 = 16 * 1024 * 1024;
+
+/// A stream of an execution's pipe. Numbers from 64 on are kept for streams opened while a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Stream {
+    /// Program text, host to child.
+    Source = 1,
+    /// The program's standard input, host to child.
+    Stdin = 2,
+    /// The program's standard output, child to host.
+    Stdout = 3,
+    /// The program's standard error, child to host.
+    Stderr = 4,
+    /// The value as JSON text, child to host.
+    Value = 5,
+}
+
+impl Stream {
+    /// Every stream, in the order of their numbers.
+    pub const ALL: [Self; STREAMS] = [Self::Source, Self::Stdin, Self::Stdout, Self::Stderr, Self::Value];
+
+    /// The stream with this number, if there is one.
+    pub fn from_id(id: u16) -> Option<Self> {
+        match id {
+            1 => Some(Self::Source),
+            2 => Some(Self::Stdin),
+            3 => Some(Self::Stdout),
+            4 => Some(Self::Stderr),
+            5 => Some(Self::Value),
+            _ => None,
+        }
+    }
+
+    /// The number in a header.
+    pub const fn id(self) -> u16 {
+        self as u16
+    }
+
+    /// The end of the pipe that sends this stream.
+    pub const fn sender(self) -> Side {
+        match self {
+            Self::Source | Self::Stdin => Side::Host,
+            Self::Stdout | Self::Stderr | Self::Value => Side::Child,
+        }
+    }
+
+    /// What a receiver allows in all unless it says otherwise. Output is counted by the host, which cuts it.
+    pub const fn cap(self) -> Cap {
+        match self {
+            Self::Source => Cap::Bytes(SOURCE_CAP),
+            Self::Value => Cap::Bytes(VALUE_CAP),
+            Self::Stdin | Self::Stdout | Self::Stderr => Cap::Endless,
+        }
+    }
+
+    /// Its place in a table of all streams.
+    pub(crate) const fn index(self) -> usize {
+        self as usize - 1
+    }
+}
+
+impl std::fmt::Display for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Source => "source",
+            Self::Stdin => "stdin",
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Value => "value",
+        })
+    }
+}
+
+/// How many streams there are.
+pub(crate) const STREAMS: usize = 5;
+
+/// One end of an execution's pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Outside the sandbox.
+    Host,
+    /// The process that runs the job.
+    Child,
+}
+
+/// How many bytes a stream may carry from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cap {
+    /// At most so many; one more is a protocol error.
+    Bytes(u64),
+    /// Any number: the receiver counts for itself.
+    Endless,
+}
+
+/// The permission to send more on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// The stream that may go on.
+    pub stream: Stream,
+    /// By so many bytes.
+    pub grant: u32,
+}

@@ -1,0 +1,135 @@
+use super::*;
+use crate::order::ChildLimits;
+use crate::bounded::{List, Text};
+use crate::job::{Language, VERSION};
+use crate::outcome::{Outcome, OutcomeKind};
+
+fn done() -> FromChild {
+    FromChild::Done(Outcome {
+        kind: OutcomeKind::Completed,
+        exit_code: 0,
+        signal: None,
+        has_value: false,
+        error: None,
+        diagnostics: List::default(),
+    })
+}
+
+#[test]
+fn a_child_speaks_in_turn_only() {
+    use ChildTurn::{Done, Given, New, Ready, Started};
+    let messages = [FromChild::Ready, FromChild::Started, done()];
+    for (turn, next) in [
+        (New, [Some(Ready), None, None]),
+        (Ready, [None, None, None]),
+        (Given, [None, Some(Started), Some(Done)]),
+        (Started, [None, None, Some(Done)]),
+        (Done, [None, None, None]),
+    ] {
+        for (message, next) in messages.iter().zip(next) {
+            let mut after = turn;
+            let heard = after.hear(message);
+            assert_eq!(heard, next.map(|_| ()).ok_or(OutOfTurn::Child));
+            assert_eq!(after, next.unwrap_or(turn), "{turn:?} {message:?}");
+        }
+    }
+}
+
+#[test]
+fn a_job_is_given_once_to_a_child_that_waits() {
+    for turn in [ChildTurn::New, ChildTurn::Given, ChildTurn::Started, ChildTurn::Done] {
+        let mut after = turn;
+        assert_eq!(after.give(), Err(OutOfTurn::Job));
+        assert_eq!(after, turn);
+    }
+    let mut turn = ChildTurn::Ready;
+    turn.give().unwrap();
+    assert_eq!(turn, ChildTurn::Given);
+}
+
+fn ready() -> Orders {
+    let mut orders = Orders::new();
+    orders.hear(&Report::Ready { version: VERSION }).unwrap();
+    orders
+}
+
+fn prepare(number: u32) -> Order {
+    let limits = ChildLimits { address_space: None, private_memory: None, cpu_seconds: 1 };
+    Order::Prepare(Preparation { number, language: Language::Python, limits, interpreter: Text::default() })
+}
+
+#[test]
+fn orders_may_be_given_ahead_and_are_answered_in_order() {
+    let mut orders = ready();
+    for order in [prepare(1), Order::Finish { number: 1 }, Order::Wipe, prepare(2)] {
+        orders.give(&order).unwrap();
+    }
+    assert!(!orders.settled());
+    let reason = Text::new("no memory").unwrap();
+    for report in [
+        Report::Prepared { number: 1 },
+        Report::Finished { number: 1 },
+        Report::ZygoteFailed { reason: reason.clone() },
+        Report::Wiped,
+        Report::PrepareFailed { number: 2, reason },
+    ] {
+        orders.hear(&report).unwrap();
+    }
+    assert!(orders.settled());
+}
+
+#[test]
+fn a_report_for_another_execution_or_none_is_refused() {
+    let reports = [
+        Report::Ready { version: VERSION },
+        Report::Prepared { number: 8 },
+        Report::Finished { number: 7 },
+        Report::Wiped,
+        Report::WipeFailed {
+            reason: Text::default(),
+        },
+    ];
+    for report in &reports {
+        let mut idle = ready();
+        assert_eq!(idle.hear(report), Err(OutOfTurn::Report), "{report:?}");
+        let mut waiting = ready();
+        waiting.give(&prepare(7)).unwrap();
+        let before = waiting.clone();
+        assert_eq!(waiting.hear(report), Err(OutOfTurn::Report), "{report:?}");
+        assert_eq!(waiting, before);
+    }
+    let mut orders = ready();
+    orders.give(&prepare(7)).unwrap();
+    orders.hear(&Report::Prepared { number: 7 }).unwrap();
+    assert_eq!(
+        orders.hear(&Report::Prepared { number: 7 }),
+        Err(OutOfTurn::Report),
+        "one answer each"
+    );
+}
+
+#[test]
+fn a_sandbox_takes_orders_between_ready_and_shutdown() {
+    let mut orders = Orders::new();
+    assert_eq!(orders.give(&Order::Wipe), Err(OutOfTurn::Order));
+    assert_eq!(orders.hear(&Report::Wiped), Err(OutOfTurn::Report));
+    orders.hear(&Report::Ready { version: VERSION }).unwrap();
+    orders.give(&Order::Wipe).unwrap();
+    orders.give(&Order::Shutdown).unwrap();
+    assert_eq!(orders.give(&Order::Wipe), Err(OutOfTurn::Order));
+    orders.hear(&Report::Wiped).unwrap();
+}
+
+#[test]
+fn what_is_remembered_stays_bounded() {
+    let mut orders = ready();
+    for number in 0..5_000 {
+        orders.give(&prepare(number)).unwrap();
+        orders.hear(&Report::Prepared { number }).unwrap();
+    }
+    assert!(orders.unanswered.capacity() <= 2 * UNANSWERED);
+    for number in 0..16 {
+        orders.give(&prepare(number)).unwrap();
+    }
+    assert_eq!(orders.give(&Order::Wipe), Err(OutOfTurn::TooMany));
+}

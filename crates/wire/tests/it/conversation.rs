@@ -1,0 +1,266 @@
+//! Two ends of a pipe with a transport between them that cuts, delays and merges as it likes.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use ringfence_wire::{
+    Credit, FromChild, Inbound, Item, List, Order, Outbound, Outcome, OutcomeKind, Report, Side, Stream, Text, decode,
+};
+
+/// One end: what it sends, what it has received, and what it has not consumed yet.
+struct Peer {
+    inbound: Inbound,
+    outbound: Outbound,
+    received: [Vec<u8>; 5],
+    unconsumed: [usize; 5],
+    ended: Vec<Stream>,
+    messages: Vec<Report>,
+}
+
+impl Peer {
+    fn new(side: Side) -> Self {
+        Self {
+            inbound: Inbound::execution(side),
+            outbound: Outbound::execution(side),
+            received: Default::default(),
+            unconsumed: [0; 5],
+            ended: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+
+    /// Takes at most `limit` bytes from the transport and all items in them.
+    fn receive(&mut self, transport: &mut VecDeque<u8>, limit: usize) {
+        let space = self.inbound.space();
+        let count = space.len().min(limit).min(transport.len());
+        for (to, from) in space.iter_mut().zip(transport.drain(..count)) {
+            *to = from;
+        }
+        self.inbound.filled(count);
+        while let Some(item) = self.inbound.next().unwrap() {
+            match item {
+                Item::Control(payload) => self.messages.push(decode(payload).unwrap()),
+                Item::Data { stream, bytes } => {
+                    let index = usize::from(stream.id()) - 1;
+                    self.received[index].extend_from_slice(bytes);
+                    self.unconsumed[index] += bytes.len();
+                    assert!(self.unconsumed[index] <= 256 * 1024, "more than a window");
+                }
+                Item::End { stream } => self.ended.push(stream),
+                Item::Credit(credit) => self.outbound.credit(credit).unwrap(),
+            }
+        }
+    }
+
+    fn consume(&mut self, stream: Stream, limit: usize) {
+        let held = &mut self.unconsumed[usize::from(stream.id()) - 1];
+        let count = limit.min(*held);
+        *held -= count;
+        if let Some(credit) = self.inbound.consumed(stream, count) {
+            self.outbound.grant(credit);
+        }
+    }
+
+    fn transmit(&mut self, transport: &mut VecDeque<u8>, limit: usize) {
+        let chunk = self.outbound.chunk();
+        let count = chunk.len().min(limit);
+        transport.extend(&chunk[..count]);
+        self.outbound.advance(count);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(usize, usize),
+    Say(u32),
+    Transmit(usize),
+    Receive(usize),
+    Consume(usize, usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let size = prop_oneof![1..40_usize, 1..5_000_usize, 1..300_000_usize];
+    let step = prop_oneof![
+        (0..3_usize, size.clone()).prop_map(|(stream, size)| Step::Write(stream, size)),
+        any::<u32>().prop_map(Step::Say),
+        size.clone().prop_map(Step::Transmit),
+        size.clone().prop_map(Step::Receive),
+        (0..3_usize, size).prop_map(|(stream, size)| Step::Consume(stream, size)),
+    ];
+    prop::collection::vec(step, 0..60)
+}
+
+const OUTPUT: [Stream; 3] = [Stream::Stdout, Stream::Stderr, Stream::Value];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the transport does, each stream arrives whole and in order, messages in order, and credit is kept.
+    #[test]
+    fn everything_sent_arrives_once_and_in_order(steps in steps()) {
+        let mut child = Peer::new(Side::Child);
+        let mut host = Peer::new(Side::Host);
+        let mut up = VecDeque::new();
+        let mut down = VecDeque::new();
+        let mut written: [Vec<u8>; 3] = Default::default();
+        let mut said = Vec::new();
+        let mut next_byte = 0_u8;
+        for step in steps {
+            match step {
+                Step::Write(stream, size) => {
+                    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+                        next_byte = next_byte.wrapping_mul(5).wrapping_add(1);
+                        next_byte
+                    })
+                    .take(size)
+                    .collect();
+                    let room = child.outbound.room(OUTPUT[stream]);
+                    let taken = child.outbound.data(OUTPUT[stream], &bytes).unwrap();
+                    prop_assert_eq!(taken, room.min(size));
+                    written[stream].extend_from_slice(&bytes[..taken]);
+                }
+                Step::Say(number) => {
+                    let message = Report::Prepared { number };
+                    child.outbound.control(&message).unwrap();
+                    said.push(message);
+                }
+                Step::Transmit(limit) => {
+                    child.transmit(&mut up, limit);
+                    host.transmit(&mut down, limit);
+                }
+                Step::Receive(limit) => {
+                    host.receive(&mut up, limit);
+                    child.receive(&mut down, limit);
+                }
+                Step::Consume(stream, limit) => host.consume(OUTPUT[stream], limit),
+            }
+        }
+        for stream in OUTPUT {
+            child.outbound.end(stream).unwrap();
+        }
+        for _ in 0..10_000 {
+            child.transmit(&mut up, usize::MAX);
+            host.receive(&mut up, usize::MAX);
+            for stream in OUTPUT {
+                host.consume(stream, usize::MAX);
+            }
+            host.transmit(&mut down, usize::MAX);
+            child.receive(&mut down, usize::MAX);
+            if child.outbound.flushed() && up.is_empty() && down.is_empty() {
+                break;
+            }
+        }
+        prop_assert!(child.outbound.flushed());
+        prop_assert_eq!(host.inbound.finish(), Ok(()));
+        prop_assert_eq!(&host.messages, &said);
+        for (stream, written) in OUTPUT.into_iter().zip(&written) {
+            let received = &host.received[usize::from(stream.id()) - 1];
+            prop_assert!(received == written, "{stream} differs");
+            prop_assert!(host.inbound.ended(stream));
+        }
+        host.ended.sort();
+        prop_assert_eq!(host.ended, OUTPUT);
+    }
+
+    /// However the bytes are cut, the same items come out.
+    #[test]
+    fn cuts_do_not_matter(
+        numbers in prop::collection::vec(any::<u32>(), 1..40),
+        cuts in prop::collection::vec(1..30_usize, 1..20),
+    ) {
+        let mut outbound = Outbound::control_only();
+        for number in &numbers {
+            outbound.control(&Order::Finish { number: *number }).unwrap();
+        }
+        let bytes = outbound.chunk().to_vec();
+        let mut inbound = Inbound::control_only();
+        let mut heard = Vec::new();
+        let mut rest = &bytes[..];
+        for cut in cuts.iter().cycle() {
+            let (piece, later) = rest.split_at((*cut).min(rest.len()));
+            prop_assert_eq!(inbound.push(piece), piece.len());
+            while let Some(item) = inbound.next().unwrap() {
+                let Item::Control(payload) = item else {
+                    panic!("only messages were sent: {item:?}");
+                };
+                heard.push(decode::<Order>(payload).unwrap());
+            }
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let sent: Vec<_> = numbers.iter().map(|number| Order::Finish { number: *number }).collect();
+        prop_assert_eq!(heard, sent);
+        prop_assert_eq!(inbound.finish(), Ok(()));
+    }
+
+    /// Any outcome that the types allow survives the wire, cut texts included.
+    #[test]
+    fn any_outcome_survives_the_wire(
+        message in ".{0,4000}",
+        exit_code in any::<i32>(),
+        signal in any::<Option<i32>>(),
+        line in any::<u32>(),
+        count in 0..40_usize,
+    ) {
+        let diagnostic = ringfence_wire::Diagnostic {
+            file: Text::cut(&message),
+            line,
+            column: line,
+            code: Text::cut(&message),
+            message: Text::cut(&message),
+        };
+        let done = FromChild::Done(Outcome {
+            kind: OutcomeKind::Failed,
+            exit_code,
+            signal,
+            has_value: false,
+            error: Some(ringfence_wire::Fault {
+                code: Text::cut(&message),
+                message: Text::cut(&message),
+                file: Text::cut(&message),
+                line,
+                column: line,
+                hint: None,
+            }),
+            diagnostics: List::cut(vec![diagnostic; count]),
+        });
+        let mut outbound = Outbound::execution(Side::Child);
+        outbound.control(&done).unwrap();
+        prop_assert_eq!(decode::<FromChild>(&outbound.chunk()[8..]), Ok(done));
+    }
+}
+
+/// A peer that floods output and never reads still hears a cancel at once, and its neighbour streams go on.
+#[test]
+fn a_full_stream_stops_no_other() {
+    let mut child = Peer::new(Side::Child);
+    let mut host = Peer::new(Side::Host);
+    let mut up = VecDeque::new();
+    let flood = vec![b'x'; 1 << 20];
+    for _ in 0..100 {
+        child.outbound.data(Stream::Stdout, &flood).unwrap();
+        child.transmit(&mut up, usize::MAX);
+        host.receive(&mut up, usize::MAX);
+    }
+    assert_eq!(host.unconsumed[2], 256 * 1024, "stopped at its window");
+    assert!(!child.outbound.pending());
+    child.outbound.data(Stream::Stderr, b"warning").unwrap();
+    child.outbound.end(Stream::Stderr).unwrap();
+    child.outbound.control(&Report::Finished { number: 1 }).unwrap();
+    child.transmit(&mut up, usize::MAX);
+    host.receive(&mut up, usize::MAX);
+    assert_eq!(host.received[3], b"warning");
+    assert_eq!(host.ended, [Stream::Stderr]);
+    assert_eq!(host.messages, [Report::Finished { number: 1 }]);
+    // Consuming half of it lets exactly that much through again.
+    let grant = 128 * 1024;
+    assert_eq!(
+        host.inbound.consumed(Stream::Stdout, grant as usize),
+        Some(Credit {
+            stream: Stream::Stdout,
+            grant
+        })
+    );
+}

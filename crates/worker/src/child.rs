@@ -1,0 +1,111 @@
+//! The child of one execution: joins its control groups, fences itself in further, warms its engine, and waits for the job.
+
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use ringfence_jail::Use;
+use ringfence_jail::inside::{self, Limit};
+use ringfence_wire::{Fault, FromChild, Language, List, Outcome, OutcomeKind, Preparation, Text};
+
+use crate::init::Filters;
+use crate::pipe::Pipe;
+use crate::zygote::PythonChild;
+use crate::{code, interpreter, program};
+
+/// What a child is born with.
+#[derive(Debug)]
+pub struct Born<'a> {
+    /// Its end of the execution's pipe.
+    pub pipe: OwnedFd,
+    /// The task files of its control groups.
+    pub tasks: Vec<OwnedFd>,
+    /// The Python process it speaks for.
+    pub python: Option<PythonChild>,
+    /// What it was made for.
+    pub preparation: Preparation,
+    /// The filters of children.
+    pub filters: &'a Filters,
+}
+
+/// Exit codes for what goes wrong before the host can be told.
+const CANNOT_CONFINE: i32 = 72;
+
+/// Lives the child's life.
+pub fn run(born: Born<'_>) -> ! {
+    let Ok(pipe) = Pipe::new(born.pipe) else {
+        inside::leave(CANNOT_CONFINE)
+    };
+    // Shared with the engine, which keeps its output until the process ends.
+    let shared = Rc::new(RefCell::new(pipe));
+    if confine(&born.tasks, &born.preparation).is_err() {
+        inside::leave(CANNOT_CONFINE);
+    }
+    drop(born.tasks);
+    let outcome = match born.preparation.language {
+        Language::TypeScript | Language::JavaScript => code::run(&shared, &born.filters.engine),
+        Language::Python => match born.python {
+            Some(python) => interpreter::run(&mut shared.borrow_mut(), python),
+            None => inside::leave(CANNOT_CONFINE),
+        },
+        Language::Program => program::run(&mut shared.borrow_mut()),
+    };
+    let mut pipe = shared.borrow_mut();
+    pipe.tell(&FromChild::Done(outcome));
+    pipe.flush();
+    inside::leave(0)
+}
+
+/// Joins the control groups before anything else, so that everything from here on is counted.
+fn confine(tasks: &[OwnedFd], preparation: &Preparation) -> std::io::Result<()> {
+    inside::keep_ended_children();
+    for task in tasks {
+        inside::write_all(task.as_fd(), b"0")?;
+    }
+    let limits = &preparation.limits;
+    // The speaker of a Python process is small and trusted; the Python process has the limits.
+    if preparation.language != Language::Python {
+        if let Some(bytes) = limits.address_space {
+            inside::limit(Limit::AddressSpace, bytes)?;
+        }
+        if let Some(bytes) = limits.private_memory {
+            inside::limit(Limit::PrivateMemory, bytes)?;
+        }
+    }
+    inside::limit(Limit::CpuSeconds, u64::from(limits.cpu_seconds))
+}
+
+/// Where code of the engine may read and write: the rest of the sandbox's files is not for it.
+pub fn engine_places() -> [(CString, Use); 3] {
+    [
+        (c"/workspace".into(), Use::Write),
+        (c"/tmp".into(), Use::Write),
+        (c"/deps".into(), Use::Read),
+    ]
+}
+
+/// An outcome without a value or a place in the source.
+pub fn plain_outcome(kind: OutcomeKind, exit_code: i32, error: Option<Fault>) -> Outcome {
+    let diagnostics = List::cut(Vec::new());
+    Outcome {
+        kind,
+        exit_code,
+        signal: None,
+        has_value: false,
+        error,
+        diagnostics,
+    }
+}
+
+/// A fault without a place in the source.
+pub fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Fault {
+    Fault {
+        code: Text::cut(code),
+        message: Text::cut(message),
+        file: Text::cut(""),
+        line: 0,
+        column: 0,
+        hint: hint.map(Text::cut),
+    }
+}

@@ -1,0 +1,145 @@
+//! TypeScript and JavaScript: the engine is warm before the job comes, and fenced in before it sees a byte of it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ringfence_jail::inside;
+use ringfence_jail::seccomp::Filter;
+use ringfence_wire::{Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text};
+
+use crate::child::{engine_places, plain_fault, plain_outcome};
+use crate::js::{self, Engine, EngineLimits, Output, Program};
+use crate::pipe::Pipe;
+
+/// Leaves most of the process's 8 MiB to the engine.
+const ENGINE_STACK: usize = 4 << 20;
+
+const CANNOT_CONFINE: i32 = 72;
+
+impl Output for Pipe {
+    fn stdout(&mut self, bytes: &[u8]) {
+        self.write(Stream::Stdout, bytes);
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.write(Stream::Stderr, bytes);
+    }
+}
+
+/// Warms the engine, waits for the job, runs it.
+pub fn run(shared: &Rc<RefCell<Pipe>>, filter: &Filter) -> Outcome {
+    let engine = Engine::new(EngineLimits {
+        memory: None,
+        stack: ENGINE_STACK,
+    });
+    if inside::confine(&engine_places()).is_err() || inside::install(filter).is_err() {
+        inside::leave(CANNOT_CONFINE);
+    }
+    let (job, source) = {
+        let mut pipe = shared.borrow_mut();
+        pipe.tell(&FromChild::Ready);
+        let job = pipe.job();
+        pipe.tell(&FromChild::Started);
+        job
+    };
+    let outcome = match (engine, &job.kind) {
+        (Err(error), _) => {
+            let fault = plain_fault("engine.start", &error.to_string(), None);
+            plain_outcome(OutcomeKind::Failed, 1, Some(fault))
+        }
+        (
+            Ok(engine),
+            JobKind::Code {
+                language,
+                file_name,
+                args,
+                ..
+            },
+        ) => {
+            let args: Vec<String> = args.iter().map(|one| one.as_str().to_owned()).collect();
+            let typescript = *language == Language::TypeScript;
+            let program = Program {
+                source: &source,
+                typescript,
+                file_name: file_name.as_str(),
+                args: &args,
+            };
+            run_program(shared, engine, &program)
+        }
+        (Ok(_), JobKind::Program { .. } | JobKind::Shell { .. }) => inside::leave(CANNOT_CONFINE),
+    };
+    let mut pipe = shared.borrow_mut();
+    for stream in [Stream::Stdout, Stream::Stderr, Stream::Value] {
+        pipe.end(stream);
+    }
+    outcome
+}
+
+fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>) -> Outcome {
+    let output: Rc<RefCell<dyn Output>> = Rc::clone(shared) as _;
+    let finished = engine.run(program, output).outcome;
+    let mut pipe = shared.borrow_mut();
+    let failed = |kind, fault: js::Fault| plain_outcome(kind, 1, Some(wire_fault(fault)));
+    match finished {
+        js::Outcome::Completed { value_json } => {
+            let value = value_json.filter(|value| value != "null");
+            if let Some(value) = &value {
+                pipe.write(Stream::Value, value.as_bytes());
+            }
+            Outcome {
+                has_value: value.is_some(),
+                ..plain_outcome(OutcomeKind::Completed, 0, None)
+            }
+        }
+        js::Outcome::Failed(fault) => {
+            // As every interpreter does, the error and its stack go to standard error too.
+            let text = format!("{}: {}\n{}", fault.name, fault.message, fault.stack);
+            pipe.write(Stream::Stderr, format!("{}\n", text.trim_end()).as_bytes());
+            failed(OutcomeKind::Failed, fault)
+        }
+        js::Outcome::ImportRefused(fault) => failed(OutcomeKind::ImportRefused, fault),
+        js::Outcome::NotJson(fault) => failed(OutcomeKind::NotJson, fault),
+        js::Outcome::SyntaxError(found) => {
+            let diagnostics: Vec<Diagnostic> = found.into_iter().map(wire_diagnostic).collect();
+            Outcome {
+                diagnostics: List::cut(diagnostics),
+                ..plain_outcome(OutcomeKind::SyntaxError, 1, None)
+            }
+        }
+        js::Outcome::OutOfMemory => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
+        js::Outcome::Stuck => {
+            let fault = plain_fault(
+                "program.stuck",
+                "the program waits for a promise that nothing will resolve",
+                Some("every awaited promise needs something that resolves it: a timer, a file, or a tool call"),
+            );
+            plain_outcome(OutcomeKind::Stuck, 1, Some(fault))
+        }
+    }
+}
+
+fn wire_fault(fault: js::Fault) -> Fault {
+    let place = fault.position;
+    Fault {
+        code: Text::cut(fault.code),
+        message: Text::cut(&format!("{}: {}", fault.name, fault.message)),
+        file: Text::cut(place.as_ref().map_or("", |place| &place.file)),
+        line: place.as_ref().map_or(0, |place| place.line),
+        column: place.as_ref().map_or(0, |place| place.column),
+        hint: fault.hint.as_deref().map(Text::cut),
+    }
+}
+
+fn wire_diagnostic(found: js::Diagnostic) -> Diagnostic {
+    let message = match &found.hint {
+        Some(hint) => format!("{} ({hint})", found.message),
+        None => found.message,
+    };
+    Diagnostic {
+        file: Text::cut(&found.file),
+        line: found.line,
+        column: found.column,
+        code: Text::cut(&found.code),
+        message: Text::cut(&message),
+    }
+}

@@ -1,0 +1,238 @@
+//! The first process of a sandbox: takes orders, forks a child per execution, kills, empties, reaps.
+//!
+//! It never runs a program itself and never reads what one wrote. An order it does not understand, or a host that is gone,
+//! ends it, and the kernel ends everything else with it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use ringfence_jail::inside::{self, Side};
+use ringfence_jail::seccomp::{Filter, Profile};
+use ringfence_jail::socket;
+use ringfence_wire::{
+    Inbound, Item, Language, Message, Order, Preparation, Reason, Report, VERSION, decode, encode_frame,
+};
+
+use crate::child::{self, Born};
+use crate::wipe;
+use crate::zygote::Zygote;
+
+/// More than the largest order with its header.
+const ORDER_BYTES: usize = 8 * 1024;
+
+/// An execution that exists.
+#[derive(Debug)]
+struct Execution {
+    number: u32,
+    language: Language,
+    child: i32,
+    python: Option<i32>,
+}
+
+/// The first process.
+#[derive(Debug)]
+pub struct Init {
+    control: OwnedFd,
+    filters: Filters,
+    zygote: Option<Zygote>,
+    execution: Option<Execution>,
+}
+
+/// The filters of the children, compiled once.
+#[derive(Debug)]
+pub struct Filters {
+    /// For the JavaScript engine.
+    pub engine: Filter,
+    /// For Python.
+    pub python: Filter,
+}
+
+/// Why the first process ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// The socket to the host.
+    #[error("cannot talk to the host")]
+    Control(#[source] io::Error),
+    /// An order that makes no sense.
+    #[error("an order of the host makes no sense")]
+    Order,
+    /// Making this process safe.
+    #[error("cannot settle in")]
+    Settle(#[source] io::Error),
+}
+
+impl Init {
+    /// Settles in.
+    pub fn new() -> Result<Init, InitError> {
+        inside::settle().map_err(InitError::Settle)?;
+        inside::reap_automatically();
+        let control = inside::control_socket().map_err(InitError::Control)?;
+        let filters = Filters {
+            engine: Filter::of(Profile::Engine),
+            python: Filter::of(Profile::Python),
+        };
+        Ok(Init {
+            control,
+            filters,
+            zygote: None,
+            execution: None,
+        })
+    }
+
+    /// Takes orders until the host is done.
+    pub fn serve(mut self) -> Result<(), InitError> {
+        self.report(&Report::Ready { version: VERSION })?;
+        let mut packet = vec![0; ORDER_BYTES];
+        loop {
+            let (length, descriptors) =
+                socket::receive(self.control.as_fd(), &mut packet).map_err(InitError::Control)?;
+            if length == 0 {
+                return Ok(());
+            }
+            let answer = match order(packet.get(..length).unwrap_or_default())? {
+                Order::Prepare(preparation) => self.prepare(&preparation, descriptors),
+                Order::Finish { number } => self.finish(number),
+                Order::Wipe => match wipe::writable_places() {
+                    Ok(()) => Report::Wiped,
+                    Err(error) => Report::WipeFailed { reason: reason(&error) },
+                },
+                Order::Shutdown => return Ok(()),
+            };
+            self.report(&answer)?;
+        }
+    }
+
+    fn report(&self, report: &impl Message) -> Result<(), InitError> {
+        let mut frame = Vec::new();
+        encode_frame(report, &mut frame).map_err(|_| InitError::Order)?;
+        socket::send(self.control.as_fd(), &frame, &[])
+            .map(drop)
+            .map_err(InitError::Control)
+    }
+
+    fn prepare(&mut self, preparation: &Preparation, descriptors: Vec<OwnedFd>) -> Report {
+        let number = preparation.number;
+        match self.try_prepare(preparation, descriptors) {
+            Ok(()) => Report::Prepared { number },
+            Err(error) => Report::PrepareFailed {
+                number,
+                reason: reason(&error),
+            },
+        }
+    }
+
+    /// The first descriptor is the execution's pipe, the others the task files of its control groups.
+    fn try_prepare(&mut self, preparation: &Preparation, descriptors: Vec<OwnedFd>) -> Result<(), PrepareError> {
+        if self.execution.is_some() {
+            return Err(PrepareError::Busy);
+        }
+        let mut descriptors = descriptors.into_iter();
+        let pipe = descriptors.next().ok_or(PrepareError::NoPipe)?;
+        let tasks: Vec<OwnedFd> = descriptors.collect();
+        let python = match preparation.language {
+            Language::Python => {
+                if self.zygote.as_mut().is_none_or(|zygote| !zygote.is_alive()) {
+                    self.zygote = Some(Zygote::start(&preparation.interpreter, &self.filters.python)?);
+                }
+                let zygote = self.zygote.as_mut().ok_or(PrepareError::NoPipe)?;
+                Some(zygote.fork(&tasks, preparation.limits)?)
+            }
+            Language::TypeScript | Language::JavaScript | Language::Program => None,
+        };
+        let pid = python.as_ref().map(|child| child.pid);
+        match inside::fork().map_err(PrepareError::Fork)? {
+            Side::Child => {
+                // What belongs to the first process is closed here; the child answers to the pipe alone.
+                self.zygote = None;
+                if inside::adopt_and_close(inside::CONTROL).is_err() {
+                    inside::leave(1);
+                }
+                child::run(Born {
+                    pipe,
+                    tasks,
+                    python,
+                    preparation: preparation.clone(),
+                    filters: &self.filters,
+                })
+            }
+            Side::Parent(child) => {
+                let execution = Execution {
+                    number: preparation.number,
+                    language: preparation.language,
+                    child,
+                    python: pid,
+                };
+                self.execution = Some(execution);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(&mut self, number: u32) -> Report {
+        if let Some(execution) = self.execution.take_if(|execution| execution.number == number) {
+            self.end(&execution);
+        }
+        Report::Finished { number }
+    }
+
+    fn end(&mut self, execution: &Execution) {
+        match execution.language {
+            // Anything may have been started: everything goes, a zygote of an earlier execution too.
+            Language::Program => {
+                self.zygote = None;
+                // Nobody there is what is wanted.
+                let _ = inside::kill_all_others();
+                while inside::wait(-1, inside::Patience::Forever).is_ok() {}
+            }
+            Language::TypeScript | Language::JavaScript | Language::Python => {
+                // These cannot make processes. One that has ended meanwhile is what is wanted.
+                let _ = inside::kill(execution.child);
+                let _ = inside::wait(execution.child, inside::Patience::Forever);
+                if let (Some(pid), Some(zygote)) = (execution.python, &mut self.zygote)
+                    && zygote.end(pid).is_err()
+                {
+                    self.zygote = None;
+                }
+            }
+        }
+    }
+}
+
+fn order(packet: &[u8]) -> Result<Order, InitError> {
+    let mut inbound = Inbound::control_only();
+    if inbound.push(packet) != packet.len() {
+        return Err(InitError::Order);
+    }
+    match inbound.next() {
+        Ok(Some(Item::Control(bytes))) => decode(bytes).map_err(|_| InitError::Order),
+        _ => Err(InitError::Order),
+    }
+}
+
+/// An error and what caused it, for the host.
+fn reason(error: &dyn std::error::Error) -> Reason {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    Reason::cut(&text)
+}
+
+/// Why there is no child.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// One execution at a time.
+    #[error("another execution is still there")]
+    Busy,
+    /// No descriptor came with the order.
+    #[error("the order came without a pipe")]
+    NoPipe,
+    /// No new process.
+    #[error("cannot fork")]
+    Fork(#[source] io::Error),
+    /// The Python zygote.
+    #[error(transparent)]
+    Zygote(#[from] crate::zygote::ZygoteError),
+}

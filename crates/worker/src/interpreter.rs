@@ -1,0 +1,139 @@
+//! A Python program as the child sees it: the job goes to the Python process, what it writes and answers goes to the host.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use ringfence_jail::inside;
+use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP};
+
+use crate::child::{plain_fault, plain_outcome};
+use crate::pipe::Pipe;
+use crate::python::{Frames, PythonError, PythonJob, PythonResult, is_ready};
+use crate::relay::{Over, Relay};
+use crate::zygote::PythonChild;
+
+const CANNOT_RUN: i32 = 75;
+/// A value's JSON text is itself a string in the frame, so it may grow by its escapes.
+const FRAME_CAP: usize = 4 * VALUE_CAP as usize;
+
+/// Waits for the job, hands it over, follows it.
+pub fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
+    let mut stream = UnixStream::from(python.stream);
+    let mut frames = Frames::new(FRAME_CAP);
+    match frames.read_frame(&mut stream) {
+        Ok(Some(frame)) if is_ready(&frame) => {}
+        // The Python process could not confine itself; the host sees the pipe close before the child was ready.
+        _ => inside::leave(CANNOT_RUN),
+    }
+    pipe.tell(&FromChild::Ready);
+    let (job, source) = pipe.job();
+    pipe.tell(&FromChild::Started);
+    let sent = frame(&job, &source).map(|frame| stream.write_all(&frame).is_ok());
+    let mut relay = Relay::new(None, python.stdout, python.stderr);
+    let mut answer = None;
+    let followed = relay.run(pipe, &mut stream, |stream| listen(stream, &mut frames, &mut answer));
+    let outcome = match (sent, followed, answer) {
+        (Ok(true), Ok(()), Some(Ok(result))) => judge(pipe, result),
+        (Err(fault), ..) => plain_outcome(OutcomeKind::Failed, 1, Some(fault)),
+        _ => {
+            let message = "the Python process ended without an answer";
+            plain_outcome(OutcomeKind::Failed, 1, Some(plain_fault("python.ended", message, None)))
+        }
+    };
+    pipe.end(Stream::Value);
+    outcome
+}
+
+type Answer = Option<Result<PythonResult, ()>>;
+
+fn listen(stream: &mut UnixStream, frames: &mut Frames, answer: &mut Answer) -> Over {
+    let mut chunk = [0; 64 * 1024];
+    let Ok(count @ 1..) = stream.read(&mut chunk) else {
+        return Over::Yes;
+    };
+    frames.feed(chunk.get(..count).unwrap_or_default());
+    match frames.next_frame() {
+        Ok(None) => Over::No,
+        Ok(Some(frame)) => {
+            *answer = Some(PythonResult::from_frame(&frame).map_err(|_| ()));
+            Over::Yes
+        }
+        Err(_) => {
+            *answer = Some(Err(()));
+            Over::Yes
+        }
+    }
+}
+
+fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Fault> {
+    let JobKind::Code { file_name, args, .. } = &job.kind else {
+        inside::leave(CANNOT_RUN)
+    };
+    let args: Vec<String> = args.iter().map(|one| one.as_str().to_owned()).collect();
+    let env: BTreeMap<String, String> = job
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_str().to_owned()))
+        .collect();
+    let job = PythonJob {
+        source,
+        file_name: file_name.as_str(),
+        args: &args,
+        env: &env,
+        workspace: Path::new(job.cwd.as_str()),
+        deps: Path::new("/deps"),
+    };
+    job.to_frame()
+        .map_err(|error| plain_fault("program.too_large", &error.to_string(), None))
+}
+
+fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
+    let failed = |kind, code, error: PythonError, hint| plain_outcome(kind, 1, Some(fault(code, error, hint)));
+    match result {
+        PythonResult::Completed { value_json } => {
+            let value = value_json.filter(|value| value != "null");
+            if let Some(value) = &value {
+                pipe.write(Stream::Value, value.as_bytes());
+            }
+            Outcome {
+                has_value: value.is_some(),
+                ..plain_outcome(OutcomeKind::Completed, 0, None)
+            }
+        }
+        PythonResult::Failed(error) if error.kind == "MemoryError" => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
+        PythonResult::Failed(error) => failed(OutcomeKind::Failed, "program.failed", error, None),
+        PythonResult::SyntaxError(error) => {
+            let diagnostic = Diagnostic {
+                file: Text::cut(error.file.as_deref().unwrap_or_default()),
+                line: error.line.unwrap_or(0),
+                column: error.column.unwrap_or(0),
+                code: Text::cut(&error.kind),
+                message: Text::cut(&error.message),
+            };
+            let diagnostics = List::cut(vec![diagnostic]);
+            Outcome {
+                diagnostics,
+                ..plain_outcome(OutcomeKind::SyntaxError, 1, None)
+            }
+        }
+        PythonResult::NotJson { error, hint } => failed(OutcomeKind::NotJson, "value.not_json", error, hint),
+        PythonResult::ImportRefused { error, hint } => {
+            failed(OutcomeKind::ImportRefused, "import.refused", error, hint)
+        }
+        PythonResult::Exit { code: 0 } => plain_outcome(OutcomeKind::Completed, 0, None),
+        PythonResult::Exit { code } => plain_outcome(OutcomeKind::Failed, i32::from(code), None),
+    }
+}
+
+fn fault(code: &str, error: PythonError, hint: Option<String>) -> Fault {
+    Fault {
+        code: Text::cut(code),
+        message: Text::cut(&format!("{}: {}", error.kind, error.message)),
+        file: Text::cut(error.file.as_deref().unwrap_or_default()),
+        line: error.line.unwrap_or(0),
+        column: error.column.unwrap_or(0),
+        hint: hint.as_deref().map(Text::cut),
+    }
+}

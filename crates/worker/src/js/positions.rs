@@ -1,0 +1,147 @@
+//! From places in the text that ran back to places in the text that was written.
+use std::fmt::Write as _;
+
+/// Byte offsets of a text's lines, for turning offsets into lines and columns.
+#[derive(Debug)]
+pub(super) struct Lines<'a> {
+    text: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Lines { text }
+    }
+
+    /// Line and column of a byte offset, both from 1; columns count characters.
+    pub(super) fn position(&self, offset: u32) -> (u32, u32) {
+        let mut end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.text[..end];
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count();
+        let column = before[start..].chars().count();
+        (saturate(line + 1), saturate(column + 1))
+    }
+}
+
+fn saturate(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    ran: (u32, u32),
+    written: (u32, u32),
+}
+
+/// A source map, flattened: sorted by place in the text that ran. Counts from 0 inside, from 1 at its border.
+#[derive(Debug, Default)]
+pub(super) struct Positions {
+    mappings: Vec<Mapping>,
+}
+
+impl Positions {
+    /// From tokens `(ran line, ran column, written line, written column)`, from 0.
+    pub(super) fn new(tokens: impl Iterator<Item = (u32, u32, u32, u32)>) -> Self {
+        let mut mappings: Vec<_> = tokens
+            .map(|(ran_line, ran_column, line, column)| Mapping {
+                ran: (ran_line, ran_column),
+                written: (line, column),
+            })
+            .collect();
+        mappings.sort_by_key(|mapping| mapping.ran);
+        Positions { mappings }
+    }
+
+    /// The place that was written, for one that ran. Without a mapping the place stays as it is.
+    pub(super) fn original(&self, line: u32, column: u32) -> (u32, u32) {
+        let ran = (line.saturating_sub(1), column.saturating_sub(1));
+        let after = self.mappings.partition_point(|mapping| mapping.ran <= ran);
+        let nearest = after
+            .checked_sub(1)
+            .and_then(|index| self.mappings.get(index))
+            .filter(|mapping| mapping.ran.0 == ran.0)
+            .or_else(|| self.mappings.get(after).filter(|mapping| mapping.ran.0 == ran.0));
+        match nearest {
+            Some(mapping) => (mapping.written.0 + 1, mapping.written.1 + 1),
+            None => (line, column),
+        }
+    }
+}
+
+/// One line of an engine's stack trace.
+#[derive(Debug, PartialEq, Eq)]
+enum Frame<'a> {
+    Program { function: &'a str, line: u32, column: u32 },
+    Ours,
+    Other(&'a str),
+}
+
+/// A stack trace as the reader should see it, and the place it happened.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Trace {
+    /// Lines of the form `    at name (file:line:column)`, each ended by a newline.
+    pub(super) text: String,
+    /// The innermost place in the program.
+    pub(super) place: Option<(u32, u32)>,
+}
+
+/// Reads an engine stack, drops our own frames and moves the program's to the original source.
+pub(super) fn trace<'p>(stack: &str, file: &str, positions: impl Fn() -> &'p Positions) -> Trace {
+    let mut trace = Trace::default();
+    for line in stack.lines() {
+        match frame(line, file) {
+            Frame::Program { function, line, column } => {
+                let (line, column) = positions().original(line, column);
+                trace.place.get_or_insert((line, column));
+                let name = if matches!(function, "" | "<anonymous>" | "<module>") {
+                    String::new()
+                } else {
+                    format!("{function} ")
+                };
+                let place = format!("{file}:{line}:{column}");
+                let written = if name.is_empty() {
+                    writeln!(trace.text, "    at {place}")
+                } else {
+                    writeln!(trace.text, "    at {name}({place})")
+                };
+                debug_assert!(written.is_ok(), "writing to a string cannot fail");
+            }
+            Frame::Ours => {}
+            Frame::Other(text) => {
+                trace.text.push_str(text);
+                trace.text.push('\n');
+            }
+        }
+    }
+    trace
+}
+
+fn frame<'a>(line: &'a str, file: &str) -> Frame<'a> {
+    let Some(rest) = line.trim_start().strip_prefix("at ") else {
+        return Frame::Other(line);
+    };
+    let (function, place) = match rest.split_once(" (") {
+        Some((function, place)) => (function, place.strip_suffix(')').unwrap_or(place)),
+        None => ("", rest),
+    };
+    if place.starts_with(super::prelude::FILE_PREFIX) {
+        return Frame::Ours;
+    }
+    let parsed = place
+        .strip_prefix(file)
+        .and_then(|rest| rest.strip_prefix(':'))
+        .and_then(|rest| {
+            let (line, column) = rest.split_once(':')?;
+            Some((line.parse().ok()?, column.parse().ok()?))
+        });
+    match parsed {
+        Some((line, column)) => Frame::Program { function, line, column },
+        None => Frame::Other(line),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The names a program finds besides the language's own, and the native functions behind them.
+use std::{rc::Rc, time::Duration};
+
+use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Persistent, Result, TypedArray, Value};
+
+use super::{
+    host::{Host, Stream},
+    workspace,
+};
+
+/// Our own modules' names begin so; their frames never show in a stack.
+pub(super) const FILE_PREFIX: &str = "ringfence:";
+
+const CORE: &str = include_str!("prelude/core.js");
+const PARTS: [(&str, &str); 6] = [
+    ("clone", include_str!("prelude/clone.js")),
+    ("console", include_str!("prelude/console.js")),
+    ("files", include_str!("prelude/files.js")),
+    ("inspect", include_str!("prelude/inspect.js")),
+    ("value", include_str!("prelude/value.js")),
+    ("web", include_str!("prelude/web.js")),
+];
+
+/// What the Rust side asks of the prelude.
+pub(super) struct Hooks {
+    warm: Persistent<Function<'static>>,
+    fire: Persistent<Function<'static>>,
+    text: Persistent<Function<'static>>,
+    describe: Persistent<Function<'static>>,
+    objection: Persistent<Function<'static>>,
+}
+
+impl Hooks {
+    /// Compiles the parts that programs use most.
+    pub(super) fn warm(&self, ctx: &Ctx<'_>) -> Result<()> {
+        self.warm.clone().restore(ctx)?.call(())
+    }
+
+    /// Calls a timer's function.
+    pub(super) fn fire(&self, ctx: &Ctx<'_>, timer: u32) -> Result<()> {
+        self.fire.clone().restore(ctx)?.call((timer,))
+    }
+
+    /// An object's property as text; a getter that throws counts as absent.
+    pub(super) fn text<'js>(&self, ctx: &Ctx<'js>, object: &Object<'js>, key: &str) -> Option<String> {
+        let found = self
+            .text
+            .clone()
+            .restore(ctx)
+            .and_then(|text| text.call::<_, String>((object.clone(), key)));
+        if found.is_err() {
+            ctx.catch();
+        }
+        found.ok()
+    }
+
+    /// Any value as text for a person.
+    pub(super) fn describe<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> String {
+        let shown = self
+            .describe
+            .clone()
+            .restore(ctx)
+            .and_then(|describe| describe.call::<_, rquickjs::Coerced<String>>((value,)));
+        shown.map_or_else(
+            |_| {
+                ctx.catch();
+                "a value that cannot be shown".to_owned()
+            },
+            |text| text.0,
+        )
+    }
+
+    /// What JSON would drop from the value, and what to do about it.
+    pub(super) fn objection<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Option<(String, String)> {
+        let found = self
+            .objection
+            .clone()
+            .restore(ctx)
+            .and_then(|objection| objection.call::<_, Option<Vec<String>>>((value,)));
+        if found.is_err() {
+            // The search went deeper than the stack allows; `JSON.stringify` got through.
+            ctx.catch();
+        }
+        let [message, hint] = <[String; 2]>::try_from(found.ok()??).ok()?;
+        Some((message, hint))
+    }
+}
+
+/// Defines the names in a fresh context.
+pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<Hooks> {
+    let native = natives(ctx, host)?;
+    let hooks: Object<'_> = load(ctx, "core", CORE)?.call((native, ctx.globals()))?;
+    let hook = |name: &str| -> Result<Persistent<Function<'static>>> {
+        Ok(Persistent::save(ctx, hooks.get::<_, Function<'_>>(name)?))
+    };
+    Ok(Hooks {
+        warm: hook("warm")?,
+        fire: hook("fire")?,
+        text: hook("text")?,
+        describe: hook("describe")?,
+        objection: hook("objection")?,
+    })
+}
+
+/// Defines `args`.
+pub(super) fn define_args(ctx: &Ctx<'_>, args: &[String]) -> Result<()> {
+    let list = Array::new(ctx.clone())?;
+    for (index, arg) in args.iter().enumerate() {
+        list.set(index, arg.as_str())?;
+    }
+    ctx.globals().set("args", list)
+}
+
+fn load<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> Result<Function<'js>> {
+    let name = format!("{FILE_PREFIX}{name}");
+    let (module, _) = Module::declare(ctx.clone(), name, source)?.eval()?;
+    module.namespace()?.get("default")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands natives owned values")]
+fn load_part(ctx: Ctx<'_>, name: String) -> Result<Function<'_>> {
+    match PARTS.iter().find(|(known, _)| *known == name) {
+        Some((_, source)) => load(&ctx, &name, source),
+        None => Err(Exception::throw_message(&ctx, &format!("no such part: `{name}`"))),
+    }
+}
+
+fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
+    let native = Object::new(ctx.clone())?;
+    native.set("load", Function::new(ctx.clone(), load_part)?)?;
+    let printer = Rc::clone(host);
+    native.set(
+        "print",
+        Function::new(ctx.clone(), move |stream: i32, text: String| {
+            let stream = if stream == 2 { Stream::Stderr } else { Stream::Stdout };
+            printer.print(stream, &text);
+        })?,
+    )?;
+    let tracer = Rc::clone(host);
+    native.set(
+        "trace",
+        Function::new(ctx.clone(), move |stack: String| tracer.trace(&stack).text)?,
+    )?;
+    let starter = Rc::clone(host);
+    native.set(
+        "start",
+        Function::new(ctx.clone(), move |id: u32, wait: f64| {
+            let wait = Duration::try_from_secs_f64(wait / 1000.0).unwrap_or_default();
+            starter.timers.borrow_mut().start(id, wait);
+        })?,
+    )?;
+    let stopper = Rc::clone(host);
+    native.set(
+        "stop",
+        Function::new(ctx.clone(), move |id: u32| stopper.timers.borrow_mut().stop(id))?,
+    )?;
+    let random = Rc::clone(host);
+    native.set("random", Function::new(ctx.clone(), move || random.random())?)?;
+    native.set("encode", Function::new(ctx.clone(), encode)?)?;
+    native.set("decode", Function::new(ctx.clone(), workspace::decode)?)?;
+    workspace::define(ctx, &native, host)?;
+    Ok(native)
+}
+
+fn encode(ctx: Ctx<'_>, text: String) -> Result<TypedArray<'_, u8>> {
+    TypedArray::new(ctx, text.into_bytes())
+}

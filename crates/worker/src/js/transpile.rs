@@ -1,0 +1,294 @@
+//! TypeScript or JavaScript in, one JavaScript module for `QuickJS` out.
+//!
+//! The last expression statement becomes the default export, so that the module's namespace holds the program's value. Types are
+//! removed, never checked: what only a type checker would refuse runs.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each question is about a few of the many kinds of statement"
+)]
+
+use std::path::Path;
+
+use oxc_allocator::{Allocator, TakeIn};
+use oxc_ast::{
+    ast::{
+        Declaration, ExportDefaultDeclarationKind, Expression, ImportDeclarationSpecifier, ImportOrExportKind,
+        ModuleExportName, Program, Statement, TSModuleReference,
+    },
+    builder::AstBuilder,
+};
+use oxc_codegen::{Codegen, CodegenOptions, CommentOptions};
+use oxc_diagnostics::{OxcDiagnostic, Severity};
+use oxc_parser::Parser;
+use oxc_semantic::SemanticBuilder;
+use oxc_span::{GetSpan, SourceType, Span};
+use oxc_transformer::{TransformOptions, Transformer};
+
+use super::{
+    Diagnostic, Language, nesting,
+    positions::{Lines, Positions},
+};
+
+/// At most this many diagnostics are reported: after a slip, the rest is noise.
+const MAX_DIAGNOSTICS: usize = 20;
+
+/// Why a source never becomes a module.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It is not the language it claims to be.
+    Syntax(Vec<Diagnostic>),
+    /// It imports something.
+    Import { specifier: String, line: u32, column: u32 },
+}
+
+/// The module to run.
+pub(super) fn module(source: &str, file: &str, language: Language) -> Result<String, Refusal> {
+    let allocator = Allocator::default();
+    let program = lower(&allocator, source, file, language)?;
+    Ok(Codegen::new().with_options(codegen_options()).build(&program).code)
+}
+
+/// Where each part of [`module`]'s text came from: the same work again, so that only failing programs pay for it.
+pub(super) fn positions(source: &str, file: &str, language: Language) -> Positions {
+    let allocator = Allocator::default();
+    let Ok(program) = lower(&allocator, source, file, language) else {
+        return Positions::default();
+    };
+    let options = CodegenOptions {
+        source_map_path: Some(Path::new(file).to_owned()),
+        ..codegen_options()
+    };
+    let printed = Codegen::new().with_options(options).build(&program);
+    let Some(map) = printed.map else {
+        return Positions::default();
+    };
+    let tokens = map.get_tokens().map(|token| {
+        (
+            token.get_dst_line(),
+            token.get_dst_col(),
+            token.get_src_line(),
+            token.get_src_col(),
+        )
+    });
+    Positions::new(tokens)
+}
+
+fn codegen_options() -> CodegenOptions {
+    CodegenOptions {
+        comments: CommentOptions::disabled(),
+        ..CodegenOptions::default()
+    }
+}
+
+fn lower<'a>(
+    allocator: &'a Allocator,
+    source: &'a str,
+    file: &str,
+    language: Language,
+) -> Result<Program<'a>, Refusal> {
+    let lines = Lines::new(source);
+    if let Some(offset) = nesting::too_deep(source) {
+        let (line, column) = lines.position(offset);
+        let message = format!("brackets are nested deeper than {}", nesting::MOST);
+        let code = "syntax".to_owned();
+        let found = Diagnostic {
+            file: file.to_owned(),
+            line,
+            column,
+            code,
+            message,
+            hint: None,
+        };
+        return Err(Refusal::Syntax(vec![found]));
+    }
+    let report = |found: &[OxcDiagnostic], concerns_types: fn(&OxcDiagnostic) -> bool| {
+        let kept: Vec<_> = found
+            .iter()
+            .filter(|one| one.severity == Severity::Error && !concerns_types(one))
+            .take(MAX_DIAGNOSTICS)
+            .map(|one| diagnostic(one, file, &lines))
+            .collect();
+        if kept.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::Syntax(kept))
+        }
+    };
+    let source_type = match language {
+        Language::TypeScript => SourceType::ts().with_module(true),
+        Language::JavaScript => SourceType::mjs(),
+    };
+    let parsed = Parser::new(allocator, source, source_type).parse();
+    if parsed.panicked {
+        let found: Vec<_> = parsed
+            .diagnostics
+            .iter()
+            .map(|one| diagnostic(one, file, &lines))
+            .collect();
+        return Err(Refusal::Syntax(found));
+    }
+    report(&parsed.diagnostics, is_checkers_finding)?;
+    let mut program = parsed.program;
+    refuse_imports(&program, &lines)?;
+    export_value(allocator, &mut program);
+    let semantic = SemanticBuilder::new()
+        .with_check_syntax_error(true)
+        .with_enum_eval(true)
+        .with_excess_capacity(1.0)
+        .build(&program);
+    // What TypeScript numbers here says how to write types; the engine still refuses what cannot run.
+    report(&semantic.diagnostics, is_typescripts)?;
+    if language == Language::TypeScript {
+        let scoping = semantic.semantic.into_scoping();
+        let transformed = Transformer::new(allocator, Path::new(file), &TransformOptions::default())
+            .build_with_scoping(scoping, &mut program);
+        report(&transformed.diagnostics, is_checkers_finding)?;
+    }
+    Ok(program)
+}
+
+/// TypeScript numbers what its checker finds from 2000 on; below are mistakes of syntax.
+fn is_checkers_finding(found: &OxcDiagnostic) -> bool {
+    is_typescripts(found)
+        && found
+            .code
+            .number
+            .as_deref()
+            .is_some_and(|number| number.starts_with('2'))
+}
+
+fn is_typescripts(found: &OxcDiagnostic) -> bool {
+    found
+        .code
+        .scope
+        .as_deref()
+        .is_some_and(|scope| scope.eq_ignore_ascii_case("ts"))
+}
+
+fn diagnostic(found: &OxcDiagnostic, file: &str, lines: &Lines<'_>) -> Diagnostic {
+    let offset = found.labels.first().map_or(0, oxc_span::LabeledSpan::offset);
+    let (line, column) = lines.position(offset);
+    let code = if found.code.is_some() {
+        found.code.to_string()
+    } else {
+        "syntax".to_owned()
+    };
+    Diagnostic {
+        file: file.to_owned(),
+        line,
+        column,
+        code,
+        message: found.message.to_string(),
+        hint: found.help.as_ref().map(ToString::to_string),
+    }
+}
+
+fn refuse_imports(program: &Program<'_>, lines: &Lines<'_>) -> Result<(), Refusal> {
+    for statement in &program.body {
+        if let Some((specifier, span)) = imported(statement) {
+            let (line, column) = lines.position(span.start);
+            return Err(Refusal::Import {
+                specifier,
+                line,
+                column,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a statement loads at run time. Imports of types vanish with the types.
+fn imported(statement: &Statement<'_>) -> Option<(String, Span)> {
+    match statement {
+        Statement::ImportDeclaration(import) => {
+            let only_types = import.import_kind == ImportOrExportKind::Type
+                || import
+                    .specifiers
+                    .as_ref()
+                    .is_some_and(|specifiers| !specifiers.is_empty() && specifiers.iter().all(names_a_type));
+            (!only_types).then(|| (import.source.value.to_string(), import.span))
+        }
+        Statement::ExportAllDeclaration(export) => {
+            (export.export_kind == ImportOrExportKind::Value).then(|| (export.source.value.to_string(), export.span))
+        }
+        Statement::ExportFromDeclaration(export) => {
+            (export.export_kind == ImportOrExportKind::Value).then(|| (export.source.value.to_string(), export.span))
+        }
+        Statement::TSImportEqualsDeclaration(import) => match &import.module_reference {
+            TSModuleReference::ExternalModuleReference(module) if import.import_kind == ImportOrExportKind::Value => {
+                Some((module.expression.value.to_string(), import.span))
+            }
+            TSModuleReference::ExternalModuleReference(_)
+            | TSModuleReference::IdentifierReference(_)
+            | TSModuleReference::QualifiedName(_) => None,
+        },
+        _ => None,
+    }
+}
+
+fn names_a_type(specifier: &ImportDeclarationSpecifier<'_>) -> bool {
+    matches!(specifier, ImportDeclarationSpecifier::ImportSpecifier(one) if one.import_kind == ImportOrExportKind::Type)
+}
+
+/// Makes the last expression statement the default export, unless the program has one.
+fn export_value<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
+    if program.body.iter().any(exports_default) {
+        return;
+    }
+    let builder = AstBuilder::new(allocator);
+    let last = program
+        .body
+        .iter_mut()
+        .rev()
+        .find(|statement| !only_declares(statement));
+    if let Some(statement) = last {
+        let span = statement.span();
+        if let Statement::ExpressionStatement(expression) = statement {
+            let value = expression.expression.take_in(&builder);
+            *statement = default_export(span, value, &builder);
+        }
+    } else if let Some(directive) = program.directives.pop() {
+        // A program of one string is read as a directive.
+        let span = directive.span;
+        let text = oxc_allocator::Box::new_in(directive.expression, &builder);
+        let value = Expression::StringLiteral(text);
+        program.body.push(default_export(span, value, &builder));
+    }
+}
+
+fn default_export<'a>(span: Span, value: Expression<'a>, builder: &AstBuilder<'a>) -> Statement<'a> {
+    let value = ExportDefaultDeclarationKind::from(value);
+    Statement::new_export_default_declaration(span, value, builder)
+}
+
+fn exports_default(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::ExportDefaultDeclaration(_) => true,
+        Statement::ExportNamedDeclaration(export) => export.specifiers.iter().any(|one| match &one.exported {
+            ModuleExportName::IdentifierName(name) => name.name == "default",
+            ModuleExportName::IdentifierReference(name) => name.name == "default",
+            ModuleExportName::StringLiteral(name) => name.value == "default",
+        }),
+        _ => false,
+    }
+}
+
+/// What may follow the last expression without hiding it: it runs nothing.
+fn only_declares(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::EmptyStatement(_)
+        | Statement::FunctionDeclaration(_)
+        | Statement::TSTypeAliasDeclaration(_)
+        | Statement::TSInterfaceDeclaration(_)
+        | Statement::TSGlobalDeclaration(_)
+        | Statement::ImportDeclaration(_)
+        | Statement::ExportNamedDeclaration(_) => true,
+        Statement::ExportDeclaration(export) => matches!(
+            &export.declaration,
+            Declaration::FunctionDeclaration(_)
+                | Declaration::TSTypeAliasDeclaration(_)
+                | Declaration::TSInterfaceDeclaration(_)
+        ),
+        _ => false,
+    }
+}

@@ -1,0 +1,175 @@
+//! `files`: reading and writing below the workspace folder.
+//!
+//! Paths are checked so that mistakes get a clear answer; what holds a hostile program is the jail.
+use std::{
+    fs, io,
+    path::{Component, Path, PathBuf},
+    rc::Rc,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray};
+
+use super::host::Host;
+
+/// The folder's name inside the sandbox.
+const SHOWN: &str = "/workspace";
+
+/// Adds the file functions to the prelude's natives.
+pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+    let bind = || Rc::clone(host);
+    let root = bind();
+    native.set(
+        "read",
+        Function::new(ctx.clone(), move |ctx: Ctx<'_>, path: String| read(&ctx, &root, &path))?,
+    )?;
+    let root = bind();
+    native.set(
+        "readLatin1",
+        Function::new(ctx.clone(), move |ctx: Ctx<'_>, path: String| {
+            read_latin1(&ctx, &root, &path)
+        })?,
+    )?;
+    let root = bind();
+    native.set(
+        "readBytes",
+        function(ctx, move |ctx, path| {
+            TypedArray::new(ctx.clone(), load(&ctx, &root, &path)?)
+        })?,
+    )?;
+    let root = bind();
+    native.set(
+        "write",
+        Function::new(ctx.clone(), move |ctx, path: String, text: String| {
+            store(&ctx, &root, &path, text.as_bytes())
+        })?,
+    )?;
+    let root = bind();
+    native.set(
+        "writeBytes",
+        Function::new(ctx.clone(), move |ctx: Ctx<'_>, path: String, base64: String| {
+            let bytes = unpack(&ctx, &base64)?;
+            store(&ctx, &root, &path, &bytes)
+        })?,
+    )?;
+    let root = bind();
+    native.set(
+        "list",
+        Function::new(ctx.clone(), move |ctx: Ctx<'_>, path: String| list(&ctx, &root, &path))?,
+    )
+}
+
+/// Gives a closure that returns an engine value the lifetimes it needs.
+fn function<'js, F>(ctx: &Ctx<'js>, body: F) -> Result<Function<'js>>
+where
+    F: for<'a> Fn(Ctx<'a>, String) -> Result<TypedArray<'a, u8>> + 'static,
+{
+    Function::new(ctx.clone(), body)
+}
+
+/// Text from bytes that come as base64; wrong bytes are replaced, or refused.
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands natives owned values")]
+pub(super) fn decode(ctx: Ctx<'_>, base64: String, fatal: bool) -> Result<String> {
+    let bytes = unpack(&ctx, &base64)?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(wrong) if !fatal => Ok(String::from_utf8_lossy(wrong.as_bytes()).into_owned()),
+        Err(_) => Err(Exception::throw_type(&ctx, "the bytes are not valid utf-8")),
+    }
+}
+
+fn unpack(ctx: &Ctx<'_>, base64: &str) -> Result<Vec<u8>> {
+    BASE64_STANDARD
+        .decode(base64)
+        .map_err(|_| Exception::throw_message(ctx, "the bytes could not be handed over"))
+}
+
+fn read(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<String> {
+    let bytes = load(ctx, host, path)?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(wrong) => String::from_utf8_lossy(wrong.as_bytes()).into_owned(),
+    })
+}
+
+fn read_latin1(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<String> {
+    Ok(load(ctx, host, path)?.into_iter().map(char::from).collect())
+}
+
+fn load(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<Vec<u8>> {
+    let place = resolve(ctx, host, path)?;
+    fs::read(&place).map_err(|error| throw(ctx, "read", path, &error))
+}
+
+fn store(ctx: &Ctx<'_>, host: &Host, path: &str, bytes: &[u8]) -> Result<()> {
+    let place = resolve(ctx, host, path)?;
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder).map_err(|error| throw(ctx, "write", path, &error))?;
+    }
+    fs::write(&place, bytes).map_err(|error| throw(ctx, "write", path, &error))
+}
+
+fn list(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<Vec<String>> {
+    let place = resolve(ctx, host, path)?;
+    let entries = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&place)? {
+            let entry = entry?;
+            let mut name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type()?.is_dir() {
+                name.push('/');
+            }
+            names.push(name);
+        }
+        names.sort();
+        Ok(names)
+    };
+    entries().map_err(|error| throw(ctx, "list", path, &error))
+}
+
+fn throw(ctx: &Ctx<'_>, act: &str, path: &str, error: &io::Error) -> rquickjs::Error {
+    let known = [
+        (io::ErrorKind::NotFound, "no such file or folder"),
+        (io::ErrorKind::PermissionDenied, "not allowed"),
+        (io::ErrorKind::IsADirectory, "it is a folder"),
+        (io::ErrorKind::NotADirectory, "it is not a folder"),
+        (io::ErrorKind::StorageFull, "the workspace is full"),
+        (io::ErrorKind::QuotaExceeded, "the workspace is full"),
+    ];
+    let why = known.iter().find(|(kind, _)| *kind == error.kind());
+    let why = why.map_or_else(|| error.to_string(), |(_, words)| (*words).to_owned());
+    Exception::throw_message(ctx, &format!("files.{act}: `{path}`: {why}"))
+}
+
+fn resolve(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<PathBuf> {
+    inside(path)
+        .map(|inner| host.workspace.join(inner))
+        .ok_or_else(|| Exception::throw_message(ctx, &format!("files: `{path}` is not below {SHOWN}")))
+}
+
+/// The path from the workspace on, or nothing if it leads out. Links are followed by the kernel, inside the jail.
+fn inside(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let relative = if path.is_absolute() {
+        path.strip_prefix(SHOWN).ok()?
+    } else {
+        path
+    };
+    let mut inner = PathBuf::new();
+    for part in relative.components() {
+        match part {
+            Component::Normal(name) => inner.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !inner.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(inner)
+}
+
+#[cfg(test)]
+mod tests;

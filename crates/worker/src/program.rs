@@ -1,0 +1,189 @@
+//! Any program: found on the path, started with exactly the environment it was given, watched until it ends.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_jail::inside::{self, Ending, Patience, Side};
+use ringfence_wire::{FromChild, Job, JobKind, Outcome, OutcomeKind, StdinMode, Stream};
+
+use crate::child::{plain_fault, plain_outcome};
+use crate::pipe::Pipe;
+use crate::relay::{Over, Relay};
+
+/// The kernel takes no single argument of 128 KiB or more.
+const LONGEST_SCRIPT: usize = 128 * 1024 - 1;
+
+const CANNOT_RUN: i32 = 73;
+
+/// What to start.
+struct Command {
+    path: PathBuf,
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    cwd: String,
+}
+
+/// Waits for the job, runs it.
+pub fn run(pipe: &mut Pipe) -> Outcome {
+    pipe.tell(&FromChild::Ready);
+    let (job, source) = pipe.job();
+    pipe.tell(&FromChild::Started);
+    let outcome = match command(&job, &source) {
+        Ok(command) => start_and_watch(pipe, &command, job.stdin),
+        Err(outcome) => {
+            end_streams(pipe);
+            outcome
+        }
+    };
+    pipe.end(Stream::Value);
+    outcome
+}
+
+fn end_streams(pipe: &mut Pipe) {
+    pipe.end(Stream::Stdout);
+    pipe.end(Stream::Stderr);
+}
+
+fn command(job: &Job, source: &str) -> Result<Command, Outcome> {
+    let argv: Vec<String> = match &job.kind {
+        JobKind::Program { argv } => argv.iter().map(|one| one.as_str().to_owned()).collect(),
+        JobKind::Shell { file_name, args, .. } => {
+            if source.len() > LONGEST_SCRIPT || source.contains('\0') {
+                let message = "a shell script is text of less than 128 KiB";
+                let hint = "bring it in with --file and run `sh NAME`";
+                let fault = plain_fault("program.too_large", message, Some(hint));
+                return Err(plain_outcome(OutcomeKind::Failed, 2, Some(fault)));
+            }
+            let first = ["/bin/sh", "-c", source, file_name.as_str()].map(str::to_owned);
+            first
+                .into_iter()
+                .chain(args.iter().map(|one| one.as_str().to_owned()))
+                .collect()
+        }
+        JobKind::Code { .. } => inside::leave(CANNOT_RUN),
+    };
+    let env: Vec<(String, String)> = job
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_str().to_owned()))
+        .collect();
+    let search = env
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or("", |(_, value)| value.as_str());
+    let name = argv.first().map_or("", String::as_str);
+    match find(name, search, job.cwd.as_str()) {
+        Some(path) => Ok(Command {
+            path,
+            argv,
+            env,
+            cwd: job.cwd.as_str().to_owned(),
+        }),
+        None => {
+            let message = format!("no program `{name}` in the sandbox");
+            let hint = format!("programs come from {search}, or from a mount of the policy");
+            let fault = plain_fault("program.not_found", &message, Some(&hint));
+            Err(plain_outcome(OutcomeKind::NoSuchProgram, 127, Some(fault)))
+        }
+    }
+}
+
+fn find(name: &str, search: &str, cwd: &str) -> Option<PathBuf> {
+    let runnable =
+        |path: &Path| fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    if name.contains('/') {
+        let path = Path::new(cwd).join(name);
+        return runnable(&path).then_some(path);
+    }
+    search
+        .split(':')
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| runnable(path))
+}
+
+fn start_and_watch(pipe: &mut Pipe, command: &Command, stdin: StdinMode) -> Outcome {
+    match try_start_and_watch(pipe, command, stdin) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            end_streams(pipe);
+            let message = format!("cannot start `{}`: {error}", command.path.display());
+            plain_outcome(
+                OutcomeKind::Failed,
+                126,
+                Some(plain_fault("program.start", &message, None)),
+            )
+        }
+    }
+}
+
+fn try_start_and_watch(pipe: &mut Pipe, command: &Command, mode: StdinMode) -> io::Result<Outcome> {
+    let (stdin_reader, stdin) = match mode {
+        StdinMode::Empty => (OwnedFd::from(fs::File::open("/dev/null")?), None),
+        StdinMode::Stream => {
+            let (reader, writer) = io::pipe()?;
+            (reader.into(), Some(writer))
+        }
+    };
+    let (stdout, stdout_writer) = io::pipe()?;
+    let (stderr, stderr_writer) = io::pipe()?;
+    // Closed by a successful start; carries the error number of a failed one.
+    let (mut trouble, trouble_writer) = io::pipe()?;
+    let pid = match inside::fork()? {
+        Side::Child => {
+            let ends = [stdin_reader.as_fd(), stdout_writer.as_fd(), stderr_writer.as_fd()];
+            let error = become_command(command, ends);
+            let number = error.raw_os_error().unwrap_or(5).to_le_bytes();
+            // Without this word the parent sees an ordinary exit with 127.
+            let _ = inside::write_all(trouble_writer.as_fd(), &number);
+            inside::leave(127)
+        }
+        Side::Parent(pid) => pid,
+    };
+    drop((stdin_reader, stdout_writer, stderr_writer, trouble_writer));
+    let mut number = [0; 4];
+    if trouble.read_exact(&mut number).is_ok() {
+        inside::wait(pid, Patience::Forever)?;
+        return Err(io::Error::from_raw_os_error(i32::from_le_bytes(number)));
+    }
+    let mut handle = inside::child_handle(pid)?;
+    let mut ending = None;
+    Relay::new(stdin, stdout, stderr).run(pipe, &mut handle, |_| match inside::wait(pid, Patience::Now) {
+        Ok(None) => Over::No,
+        Ok(Some((_, ended))) => {
+            ending = Some(ended);
+            Over::Yes
+        }
+        Err(_) => Over::Yes,
+    })?;
+    Ok(outcome(ending))
+}
+
+fn outcome(ending: Option<Ending>) -> Outcome {
+    match ending {
+        Some(Ending::Exited(0)) => plain_outcome(OutcomeKind::Completed, 0, None),
+        Some(Ending::Exited(code)) => plain_outcome(OutcomeKind::Failed, code, None),
+        Some(Ending::Killed(signal)) => Outcome {
+            signal: Some(signal),
+            ..plain_outcome(OutcomeKind::Failed, 128 + signal, None)
+        },
+        None => plain_outcome(OutcomeKind::Failed, 1, None),
+    }
+}
+
+fn become_command(command: &Command, ends: [std::os::fd::BorrowedFd<'_>; 3]) -> io::Error {
+    for (end, number) in ends.into_iter().zip(0..) {
+        if let Err(error) = inside::dup_onto(end, number) {
+            return error;
+        }
+    }
+    if let Err(error) = std::env::set_current_dir(&command.cwd) {
+        return error;
+    }
+    match inside::become_program(&command.path, &command.argv, &command.env) {
+        Err(inside::ExecError::Refused(error)) => error,
+        Err(inside::ExecError::Nul(error)) => error.into(),
+    }
+}

@@ -1,0 +1,149 @@
+//! Carries the output of another process to the host, and the host's input to it, until that process says it is over.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ringfence_jail::inside::{self, Interest};
+use ringfence_wire::Stream;
+
+use crate::pipe::Pipe;
+
+/// At most this much of one stream is read at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// What a relayed process reads and writes.
+#[derive(Debug)]
+pub struct Relay {
+    stdin: Option<io::PipeWriter>,
+    stdout: Option<io::PipeReader>,
+    stderr: Option<io::PipeReader>,
+    buffer: Vec<u8>,
+}
+
+/// Whether the relayed process is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// Not yet.
+    No,
+    /// It is: what it wrote before is still carried.
+    Yes,
+}
+
+impl Relay {
+    /// A relay between these ends and the host.
+    pub fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> Relay {
+        Relay {
+            stdin,
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            buffer: vec![0; CHUNK],
+        }
+    }
+
+    /// Carries until `sign` is readable and `look` says it is over; then what is left in the pipes, and the streams' ends.
+    pub fn run<S: AsFd>(
+        &mut self,
+        pipe: &mut Pipe,
+        sign: &mut S,
+        mut look: impl FnMut(&mut S) -> Over,
+    ) -> io::Result<()> {
+        loop {
+            let ready = self.wait(pipe, sign.as_fd())?;
+            let [host, over, stdin, stdout, stderr] = ready;
+            if host.read {
+                pipe.receive();
+            }
+            if stdin.write {
+                self.feed(pipe);
+            }
+            if stdout.read {
+                self.carry(pipe, Stream::Stdout)?;
+            }
+            if stderr.read {
+                self.carry(pipe, Stream::Stderr)?;
+            }
+            if over.read && look(sign) == Over::Yes {
+                break;
+            }
+            self.close_finished_stdin(pipe);
+            pipe.send();
+        }
+        self.drain(pipe)
+    }
+
+    fn wait(&self, pipe: &Pipe, sign: BorrowedFd<'_>) -> io::Result<[inside::Readiness; 5]> {
+        let room = |end: &Option<io::PipeReader>, stream| end.is_some() && pipe.room(stream) > 0;
+        let stdout = self.stdout.as_ref().filter(|_| room(&self.stdout, Stream::Stdout));
+        let stderr = self.stderr.as_ref().filter(|_| room(&self.stderr, Stream::Stderr));
+        let stdin = self.stdin.as_ref().filter(|_| !pipe.stdin().is_empty());
+        inside::poll([
+            Some((pipe.as_fd(), pipe.interest())),
+            Some((sign, Interest::Read)),
+            stdin.map(|end| (end.as_fd(), Interest::Write)),
+            stdout.map(|end| (end.as_fd(), Interest::Read)),
+            stderr.map(|end| (end.as_fd(), Interest::Read)),
+        ])
+    }
+
+    /// One small write never blocks: the pipe was ready, so it has room for that much.
+    fn feed(&mut self, pipe: &mut Pipe) {
+        const ATOMIC: usize = 4096;
+        let Some(stdin) = &mut self.stdin else { return };
+        let part = pipe.stdin().len().min(ATOMIC);
+        match stdin.write(pipe.stdin().get(..part).unwrap_or_default()) {
+            Ok(count) => pipe.stdin_taken(count),
+            // The program does not want more: what still comes is dropped.
+            Err(_) => self.stdin = None,
+        }
+    }
+
+    fn close_finished_stdin(&mut self, pipe: &mut Pipe) {
+        if self.stdin.is_none() {
+            pipe.stdin_taken(pipe.stdin().len());
+        } else if pipe.stdin_ended() && pipe.stdin().is_empty() {
+            self.stdin = None;
+        }
+    }
+
+    fn carry(&mut self, pipe: &mut Pipe, stream: Stream) -> io::Result<()> {
+        let end = if stream == Stream::Stdout {
+            &mut self.stdout
+        } else {
+            &mut self.stderr
+        };
+        let Some(reader) = end else { return Ok(()) };
+        let room = pipe.room(stream).min(CHUNK);
+        let count = reader.read(self.buffer.get_mut(..room).unwrap_or_default())?;
+        if count == 0 && room > 0 {
+            *end = None;
+        }
+        pipe.offer(stream, self.buffer.get(..count).unwrap_or_default());
+        Ok(())
+    }
+
+    /// What was written before the end is still in the pipes. A process that stays behind and writes on is not waited for.
+    fn drain(&mut self, pipe: &mut Pipe) -> io::Result<()> {
+        // More than the largest pipe an ordinary user can have.
+        const MOST_LEFT: usize = 2 << 20;
+        self.stdin = None;
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            for _ in 0..MOST_LEFT / CHUNK {
+                let end = if stream == Stream::Stdout {
+                    &self.stdout
+                } else {
+                    &self.stderr
+                };
+                let Some(reader) = end else { break };
+                if !inside::is_readable(reader.as_fd())? {
+                    break;
+                }
+                if pipe.room(stream) == 0 {
+                    pipe.flush();
+                }
+                self.carry(pipe, stream)?;
+            }
+            pipe.end(stream);
+        }
+        Ok(())
+    }
+}

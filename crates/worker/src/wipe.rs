@@ -1,0 +1,56 @@
+//! Emptying the writable places, so that the next session finds nothing of the last.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The places a program can write to.
+const WRITABLE: [&str; 3] = ["/workspace", "/tmp", "/dev/shm"];
+
+/// More than this is not emptied but thrown away with the sandbox.
+const MOST_ENTRIES: usize = 4096;
+
+/// Why a place is not empty.
+#[derive(Debug, thiserror::Error)]
+pub enum WipeError {
+    /// A step that failed.
+    #[error("cannot empty `{}`", path.display())]
+    Step { path: PathBuf, source: io::Error },
+    /// A new sandbox is cheaper.
+    #[error("more than {MOST_ENTRIES} entries were left")]
+    TooMany,
+}
+
+/// Empties all of them.
+pub fn writable_places() -> Result<(), WipeError> {
+    let mut left = MOST_ENTRIES;
+    WRITABLE
+        .iter()
+        .map(Path::new)
+        .filter(|place| place.exists())
+        .try_for_each(|place| empty(place, &mut left))
+}
+
+/// Removes what is in `folder`. Links are removed, never followed: their targets are not ours to touch.
+fn empty(folder: &Path, left: &mut usize) -> Result<(), WipeError> {
+    let failed = |source| WipeError::Step {
+        path: folder.to_owned(),
+        source,
+    };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        *left = left.checked_sub(1).ok_or(WipeError::TooMany)?;
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        let failed = |source| WipeError::Step {
+            path: path.clone(),
+            source,
+        };
+        if entry.file_type().map_err(failed)?.is_dir() {
+            empty(&path, left)?;
+            fs::remove_dir(&path).map_err(failed)?;
+        } else {
+            fs::remove_file(&path).map_err(failed)?;
+        }
+    }
+    Ok(())
+}

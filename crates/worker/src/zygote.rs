@@ -1,0 +1,142 @@
+//! The Python zygote as the first process sees it: started once, asked for a child per execution.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use ringfence_jail::inside::{self, Patience, Side};
+use ringfence_jail::seccomp::Filter;
+use ringfence_jail::socket::{self, PairKind};
+use ringfence_wire::ChildLimits;
+
+use crate::python::{self, CONTROL_DESCRIPTOR, MAX_PACKET, READY, ReadError, Reply, Request};
+
+/// Why there is no Python child.
+#[derive(Debug, thiserror::Error)]
+pub enum ZygoteError {
+    /// Sockets or pipes.
+    #[error("cannot make the pipes of a Python program")]
+    Pipes(#[source] io::Error),
+    /// No new process.
+    #[error("cannot fork")]
+    Fork(#[source] io::Error),
+    /// It ended before it was ready.
+    #[error("`{interpreter}` did not start; it needs the modules `ctypes`, `resource` and `json`")]
+    Silent { interpreter: String },
+    /// The conversation.
+    #[error("cannot talk to the Python zygote")]
+    Talk(#[source] io::Error),
+    /// What it said.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It could not.
+    #[error("the Python zygote could not: {message}")]
+    Refused { message: String },
+}
+
+/// A Python process that waits for its job, and the ends to speak with it.
+#[derive(Debug)]
+pub struct PythonChild {
+    /// Its number in the sandbox.
+    pub pid: i32,
+    /// The stream of its frames.
+    pub stream: OwnedFd,
+    /// What it writes.
+    pub stdout: io::PipeReader,
+    /// What it writes to standard error.
+    pub stderr: io::PipeReader,
+}
+
+/// The zygote. Forgetting it closes its socket, which ends it.
+#[derive(Debug)]
+pub struct Zygote {
+    pid: i32,
+    socket: OwnedFd,
+}
+
+impl Zygote {
+    /// Starts the interpreter and waits until it has imported what programs use.
+    pub fn start(interpreter: &str, filter: &Filter) -> Result<Zygote, ZygoteError> {
+        let (ours, theirs) = socket::pair(PairKind::Packet).map_err(ZygoteError::Pipes)?;
+        let pid = match inside::fork().map_err(ZygoteError::Fork)? {
+            Side::Child => become_zygote(interpreter, filter, &theirs),
+            Side::Parent(pid) => pid,
+        };
+        drop(theirs);
+        let zygote = Zygote { pid, socket: ours };
+        match zygote.receive() {
+            Ok(packet) if packet == READY => Ok(zygote),
+            _ => Err(ZygoteError::Silent {
+                interpreter: interpreter.to_owned(),
+            }),
+        }
+    }
+
+    /// Whether it is still there.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(inside::wait(self.pid, Patience::Now), Ok(None))
+    }
+
+    /// A new child in the control groups of `tasks`, under `limits`.
+    pub fn fork(&mut self, tasks: &[OwnedFd], limits: ChildLimits) -> Result<PythonChild, ZygoteError> {
+        let (stream, their_stream) = socket::pair(PairKind::Stream).map_err(ZygoteError::Pipes)?;
+        let (stdout, their_stdout) = io::pipe().map_err(ZygoteError::Pipes)?;
+        let (stderr, their_stderr) = io::pipe().map_err(ZygoteError::Pipes)?;
+        let mut rlimits = BTreeMap::from([("CPU".to_owned(), u64::from(limits.cpu_seconds))]);
+        if let Some(bytes) = limits.address_space {
+            rlimits.insert("AS".to_owned(), bytes);
+        }
+        let first: [RawFd; 3] = [
+            their_stream.as_raw_fd(),
+            their_stdout.as_raw_fd(),
+            their_stderr.as_raw_fd(),
+        ];
+        let descriptors: Vec<RawFd> = first.into_iter().chain(tasks.iter().map(AsRawFd::as_raw_fd)).collect();
+        match self.ask(&Request::Fork { rlimits }, &descriptors)? {
+            Reply::Child { pid } => Ok(PythonChild {
+                pid,
+                stream,
+                stdout,
+                stderr,
+            }),
+            Reply::Refused { message } => Err(ZygoteError::Refused { message }),
+            Reply::Reaped { .. } => Err(ReadError::Missing { what: "a child" }.into()),
+        }
+    }
+
+    /// Ends a child and waits until it is gone.
+    pub fn end(&mut self, pid: i32) -> Result<(), ZygoteError> {
+        // One that has ended meanwhile is still there to be reaped.
+        inside::kill(pid).map_err(ZygoteError::Talk)?;
+        self.ask(&Request::Reap { pid }, &[]).map(drop)
+    }
+
+    fn ask(&mut self, request: &Request, descriptors: &[RawFd]) -> Result<Reply, ZygoteError> {
+        socket::send(self.socket.as_fd(), &request.to_packet(), descriptors).map_err(ZygoteError::Talk)?;
+        Ok(Reply::from_packet(&self.receive()?)?)
+    }
+
+    fn receive(&self) -> Result<Vec<u8>, ZygoteError> {
+        let mut packet = vec![0; MAX_PACKET];
+        let (length, _) = socket::receive(self.socket.as_fd(), &mut packet).map_err(ZygoteError::Talk)?;
+        packet.truncate(length);
+        if packet.is_empty() {
+            Err(ZygoteError::Talk(io::ErrorKind::UnexpectedEof.into()))
+        } else {
+            Ok(packet)
+        }
+    }
+}
+
+fn become_zygote(interpreter: &str, filter: &Filter, socket: &OwnedFd) -> ! {
+    const CANNOT_START: i32 = 74;
+    let argv: Vec<String> = std::iter::once(interpreter.to_owned())
+        .chain(python::arguments(&filter.to_bytes()))
+        .collect();
+    if inside::dup_onto(socket.as_fd(), CONTROL_DESCRIPTOR).is_ok() {
+        // Only failure comes back, and the closed socket says so.
+        let _ = inside::become_program(Path::new(interpreter), &argv, &[]);
+    }
+    inside::leave(CANNOT_START)
+}
