@@ -1,2 +1,19 @@
-//! The use cases: sessions, run code.
+//! The use cases: open a session, run code in it, stop it, sweep after the dead.
+//!
+//! The one conductor: it knows the rooms (policy, sandbox, journal, store) and calls them in order. It has no algorithm of
+//! its own, and knows neither MCP, HTTP and terminals above it nor SQL and system calls below it. Read [`run`] first.
 #![forbid(unsafe_code)]
+
+mod engine;
+mod execution;
+mod outcome;
+mod refusal;
+pub mod run;
+mod sweep;
+mod words;
+
+pub use engine::{Engine, OpenError, Settings};
+pub use execution::{CallReport, ErrorReport, Execution, FileReport, Location, TokenReport, ViolationReport};
+pub use refusal::Refusal;
+pub use run::{Input, Program, RunCode, RunError};
+pub use words::{Live, Stream};

@@ -111,8 +111,12 @@ impl<'de> Visitor<'de> for Shape {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut entries = Vec::new();
+        let mut entries: Vec<(String, At, Node)> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
         while let Some((key, node)) = map.next_entry::<Spanned<String>, Node>()? {
+            if !seen.insert(key.value.clone()) {
+                return Err(de::Error::custom(format!("duplicate key `{}`", key.value)));
+            }
             entries.push((key.value, key.referenced.into(), node));
         }
         Ok(Value::Map(entries))

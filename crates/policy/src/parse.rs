@@ -1,8 +1,10 @@
 //! From text to a [`Draft`], and what to say when the text is wrong.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter, Options, UserMessageFormatter};
 
 use crate::draft::Draft;
@@ -110,7 +112,7 @@ fn read(text: &str, name: &str) -> Result<Node, ParseError> {
         let message = format!("the document has {} bytes, the most is {MAX_DOCUMENT}", text.len());
         return Err(ParseError::whole(name, message));
     }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+    serde_saphyr::from_str_with_options(&readable(text), options()).map_err(|error| {
         let at = error.location().map_or(At { line: 0, column: 0 }, At::from);
         let message = UserMessageFormatter.format_message(&error).into_owned();
         ParseError {
@@ -119,6 +121,27 @@ fn read(text: &str, name: &str) -> Result<Node, ParseError> {
             ..ParseError::whole(name, message)
         }
     })
+}
+
+/// JSON strings may hold characters that YAML wants escaped; in valid JSON they stand nowhere else.
+fn readable(text: &str) -> Cow<'_, str> {
+    let odd = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    let json =
+        text.trim_start().starts_with('{') && text.contains(odd) && serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if !json {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if odd(c) {
+            escaped.push_str("\\u");
+            let digits = [12, 8, 4, 0].map(|shift| (u32::from(c) >> shift) & 15);
+            escaped.extend(digits.iter().filter_map(|digit| char::from_digit(*digit, 16)));
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 fn options() -> Options {

@@ -21,8 +21,8 @@ mod worker;
 
 pub use execution::{Ended, Output, RunError, Stop, Task, TaskKind, Words};
 pub use files::{Change, Collected, CollectError, FoundFile, PutError};
-pub use native::{LaunchError, Native, Support};
-pub use pool::{Pool, PoolCounts};
+pub use native::{LaunchError, Native, Support, remove_group, remove_remains};
+pub use pool::{Pool, PoolCounts, TakeError};
 pub use ringfence_wire::{Diagnostic, Fault, Language, Outcome, OutcomeKind};
 pub use running::Sandbox;
 pub use spec::{Enforced, Mechanism, Options, Spec, SpecError};

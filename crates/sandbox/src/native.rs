@@ -190,3 +190,18 @@ fn make_folder(spec: &Spec, path: &str, ids: Ids) -> Result<(), LaunchError> {
 pub(crate) fn space(place: &impl AsFd) -> io::Result<ringfence_jail::Space> {
     ringfence_jail::space(place.as_fd())
 }
+
+/// Removes what a dead process called `name` left among the control groups; answers how many.
+pub fn remove_remains(name: &str) -> u64 {
+    let Ok(machine) = Machine::here() else { return 0 };
+    let folders = machine.trees().into_iter().flat_map(|tree| {
+        let beside = tree.folder.parent().map(|parent| parent.join(name));
+        [Some(tree.folder.join(name)), beside].into_iter().flatten().filter(|folder| folder.is_dir()).collect::<Vec<_>>()
+    });
+    folders.map(|folder| remove_group(&folder)).count() as u64
+}
+
+/// Removes one control group and those below it, ending what runs in them.
+pub fn remove_group(folder: &std::path::Path) {
+    ringfence_jail::cgroup::remove_tree(folder);
+}

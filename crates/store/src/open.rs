@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 use crate::database::{self, ReadError, Trouble};
 use crate::home::{Found, Home, MarkError};
 use crate::sink::{Sink, SinkError, Sinks};
-use crate::writer::{Command, Writer};
+use crate::writer::{Command, Ending, Writer};
 
 /// Commands that may wait for the writer before their senders wait too.
 const WAITING: usize = 1024;
@@ -230,11 +230,21 @@ impl Store {
 
     /// Waits until everything is written and the database closed. Later records are refused.
     pub async fn close(&self) {
+        self.end(Ending::Fold).await;
+    }
+
+    /// As [`Store::close`], for a process that ends now: everything is written, but the
+    /// database's log is left for the next process, which spares waiting for the disk.
+    pub async fn leave(&self) {
+        self.end(Ending::Leave).await;
+    }
+
+    async fn end(&self, ending: Ending) {
         if let Some(reader) = self.reader.lock().await.take() {
             database::close(reader).await;
         }
         let (reply, closed) = oneshot::channel();
-        if self.commands.send(Command::Close { reply }).await.is_ok() {
+        if self.commands.send(Command::Close { ending, reply }).await.is_ok() {
             // A dropped reply means that the writer is gone already: closed all the same.
             let _ = closed.await;
         }

@@ -51,7 +51,16 @@ pub(crate) enum Command {
         reply: Reply<Vec<(SessionId, Option<LeaseId>)>>,
     },
     /// Write what waits, and end.
-    Close { reply: oneshot::Sender<()> },
+    Close { ending: Ending, reply: oneshot::Sender<()> },
+}
+
+/// What becomes of the database's log at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It is folded into the database, which waits for the disk.
+    Fold,
+    /// It stays for whoever opens the database next.
+    Leave,
 }
 
 /// The end of a chain that this process owns.
@@ -99,11 +108,13 @@ impl Writer {
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         let mut waiting = Vec::with_capacity(MOST);
         let mut closing = Vec::new();
+        let mut last = Ending::Fold;
         while inbox.recv_many(&mut waiting, MOST).await > 0 {
             let mut commands = Vec::with_capacity(waiting.len());
             for command in waiting.drain(..) {
-                if let Command::Close { reply } = command {
+                if let Command::Close { ending, reply } = command {
                     inbox.close();
+                    last = ending;
                     closing.push(reply);
                 } else {
                     commands.push(command);
@@ -113,7 +124,11 @@ impl Writer {
                 self.write(commands).await;
             }
         }
-        database::close(self.connection).await;
+        match last {
+            Ending::Fold => database::close(self.connection).await,
+            // Dropping it would fold too; the process ends now, and its descriptors with it.
+            Ending::Leave => std::mem::forget(self.connection),
+        }
         self.sinks.finish().await;
         for reply in closing {
             // Whoever asked may have stopped waiting.

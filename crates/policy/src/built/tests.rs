@@ -1,1 +1,65 @@
+use super::*;
+use crate::{Ceiling, Draft};
 
+#[track_caller]
+fn check(text: &str, built: &Built, expected: &[&str]) {
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let keys: Vec<String> = policy.unbuilt(built).into_iter().map(|item| item.key).collect();
+    assert_eq!(keys, expected, "{text}");
+}
+
+#[test]
+fn the_default_and_the_first_levels_need_nothing_more() {
+    for name in ["default", "demo", "level-1", "level-2"] {
+        let policy = Draft::preset(name).unwrap().under(&Ceiling::own_word()).unwrap();
+        assert_eq!(policy.unbuilt(&Built::foundation()), [], "{name}");
+        assert_eq!(policy.data(), None);
+        assert_eq!(policy.approvals(), None);
+    }
+}
+
+#[test]
+fn permissions_and_protections_without_mechanism_are_named() {
+    let none = Built::foundation();
+    check("net: { enabled: true }", &none, &["net.enabled"]);
+    check("net: { enabled: false, allowlist: [a.example.org] }", &none, &[]);
+    check("tools: { rules: [{ deny: 'a.*' }], max_calls: 5 }", &none, &[]);
+    check(
+        "tools: { rules: [{ deny: 'a.*' }, { allow: b.c }] }",
+        &none,
+        &["tools.rules[1]"],
+    );
+    check("tools: { default: ask }", &none, &["tools.default", "tools.default"]);
+    check(
+        "data: { pii: { mode: alias }, secrets: redact, return: { bytes: 1KiB, rows: 2 } }",
+        &none,
+        &["data.pii", "data.secrets", "data.return.bytes", "data.return.rows"],
+    );
+    check("data: { pii: { kinds: [email] } }", &none, &["data.pii"]);
+    check("data: { pii: { mode: 'off' }, secrets: 'off' }", &none, &[]);
+    check("approvals: { timeout: 1m }", &none, &["approvals"]);
+    check(
+        "fs: { mounts: [{ path: /workspace, access: rw, quota: 1MiB, keep: true }, { path: /data, access: rw, from: x }] }",
+        &none,
+        &["fs.mounts[/workspace].keep", "fs.mounts[/data].access"],
+    );
+    check("audit: { durable: true, output: all }", &none, &[]);
+}
+
+#[test]
+fn what_is_built_is_no_longer_named() {
+    let some = Built::foundation().with(Mechanism::Network).with(Mechanism::Tools);
+    check(
+        "net: { enabled: true }\ntools: { default: ask }",
+        &some,
+        &["tools.default"],
+    );
+    let policy = Draft::parse("tools: { default: ask }", "x")
+        .unwrap()
+        .under(&Ceiling::own_word())
+        .unwrap();
+    assert_eq!(
+        policy.unbuilt(&some)[0].to_string(),
+        "`tools.default` needs approvals, which this version does not have; hint: make it `deny`"
+    );
+}

@@ -346,7 +346,7 @@ fn answers(policy: &Policy) -> Vec<Decision> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn under_a_ceiling_nothing_is_looser_than_the_ceiling(asked in any_draft(), top in any_draft()) {

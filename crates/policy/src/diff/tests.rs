@@ -1,1 +1,86 @@
+use super::*;
+use crate::Ceiling;
 
+#[track_caller]
+fn check(before: &str, after: &str, expected: &[&str]) {
+    let draft = |text: &str| Draft::parse(text, "x").unwrap();
+    let changes = diff(&draft(before), &draft(after));
+    let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    assert_eq!(lines, expected);
+    // The way back is the same list with the directions turned.
+    let back = diff(&draft(after), &draft(before));
+    assert_eq!(back.len(), changes.len());
+    let weaker = |list: &[Change]| list.iter().filter(|c| c.direction == Direction::Weaker).count();
+    let neutral = |list: &[Change]| list.iter().filter(|c| c.direction == Direction::Neutral).count();
+    let from_moved = before.contains("from:") && after.contains("from:");
+    assert!(from_moved || weaker(&back) + weaker(&changes) + neutral(&changes) == changes.len());
+}
+
+#[test]
+fn changes_are_told_in_words_weaker_first() {
+    check("", "", &[]);
+    check("", "proc: { mem_limit: 512MiB }", &[]);
+    check(
+        "",
+        "proc: { mem_limit: 1GiB, wall_timeout: 10s, cpu_quota: 4 }",
+        &[
+            "weaker   `proc.cpu_quota` changes from 2 to 4",
+            "weaker   `proc.mem_limit` changes from 512MiB to 1GiB",
+            "stricter `proc.wall_timeout` changes from 30s to 10s",
+        ],
+    );
+    check(
+        "net: { denylist: [old.example.org] }",
+        "net: { enabled: true, allowlist: [a.example.org, { host: db.example.org, addresses: [10.0.0.0/8] }], denylist: [b.example.org] }",
+        &[
+            "weaker   new host reach: a.example.org",
+            "weaker   `net.denylist` no longer has old.example.org",
+            "weaker   `net.enabled` changes from false to true",
+            "weaker   new reach into a private network: {\"addresses\":[\"10.0.0.0/8\"],\"host\":\"db.example.org\"}",
+            "stricter new denied host b.example.org",
+        ],
+    );
+    check(
+        "tools: { rules: [{ deny: a.x }] }",
+        "tools: { rules: [{ allow: a.y }], max_calls: 5 }",
+        &[
+            "weaker   new tool rule: {\"allow\":\"a.y\"}",
+            "weaker   `tools.rules` no longer has {\"deny\":\"a.x\"}",
+            "stricter `tools.max_calls` is now 5",
+        ],
+    );
+    check(
+        "data: { secrets: redact, pii: { mode: block } }\naudit: { durable: true }",
+        "data: { secrets: 'off', pii: { mode: alias } }",
+        &[
+            "weaker   `data.pii.mode` changes from block to alias",
+            "weaker   `data.secrets` changes from redact to off",
+            "weaker   `audit.durable` changes from true to false",
+        ],
+    );
+    check(
+        "env: { A: '1' }",
+        "env: { A: '2' }",
+        &["changed  `env.A` changes from 1 to 2"],
+    );
+}
+
+#[test]
+fn mounts_are_compared_as_places() {
+    check(
+        "fs: { mounts: [{ path: /deps, access: ro, from: a }] }",
+        "fs: { deny: ['**/x'], mounts: [{ path: /deps, access: ro, from: b }, { path: /tmp, access: rw, quota: 1MiB }] }",
+        &[
+            "weaker   mount changes from {\"access\":\"ro\",\"from\":\"a\",\"path\":\"/deps\"} to {\"access\":\"ro\",\"from\":\"b\",\"path\":\"/deps\"}",
+            "stricter mount changes from {\"access\":\"rw\",\"path\":\"/tmp\",\"quota\":\"64MiB\"} to {\"access\":\"rw\",\"path\":\"/tmp\",\"quota\":\"1MiB\"}",
+            "stricter newly hidden: **/x",
+        ],
+    );
+}
+
+#[test]
+fn a_policy_compares_with_a_draft() {
+    let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+    assert_eq!(diff(&policy, &Draft::empty()), []);
+    assert!(!diff(&policy, &Draft::preset("level-4").unwrap()).is_empty());
+}

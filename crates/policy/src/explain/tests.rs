@@ -1,1 +1,105 @@
+use serde_json::json;
 
+use super::*;
+use crate::{Ceiling, Draft};
+
+fn policy() -> Policy {
+    let text = "net: { enabled: true, allowlist: [{ host: a.example.org, methods: [GET] }] }\ntools: { rules: [{ allow: 'a.*' }, { deny: a.x }, { ask: a.y }] }";
+    Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap()
+}
+
+fn tool(name: &str) -> Question {
+    Question::Tool {
+        name: name.to_owned(),
+        args: json!({}),
+        after: Vec::new(),
+    }
+}
+
+fn host(host: &str, port: Option<u16>) -> Question {
+    Question::Host {
+        host: host.to_owned(),
+        port,
+        scheme: Scheme::Https,
+        method: None,
+        path: None,
+    }
+}
+
+fn path(path: &str, access: Access) -> Question {
+    Question::Path {
+        path: path.to_owned(),
+        access,
+    }
+}
+
+fn limit(key: &str) -> Question {
+    Question::Limit { key: key.to_owned() }
+}
+
+#[track_caller]
+fn check(question: &Question, expected: &str) {
+    assert_eq!(policy().explain(question).to_string(), expected);
+}
+
+#[test]
+fn an_explanation_names_the_rule_all_matches_and_a_next_step() {
+    check(
+        &tool("a.z"),
+        "tool `a.z` is allowed by `tools.rules[0]`\n  allow tools.rules[0]",
+    );
+    check(
+        &tool("a.x"),
+        "tool `a.x` is denied by `tools.rules[1]`\n  allow tools.rules[0]\n  deny  tools.rules[1]\nhint: deny beats ask and allow; remove or narrow that rule if it is yours",
+    );
+    check(
+        &tool("a.y"),
+        "tool `a.y` asks a person by `tools.rules[2]`\n  allow tools.rules[0]\n  ask   tools.rules[2]\nhint: answer it in the inbox: `ringfence approvals list`",
+    );
+    check(
+        &tool("b.x"),
+        "tool `b.x` is denied by `tools.default`\n  deny  tools.default\nhint: add a rule such as `{ allow: \"server.tool\" }` to `tools.rules`",
+    );
+    check(
+        &host("a.example.org", None),
+        "host `a.example.org` port 443 is allowed by `net.allowlist[0]`, as far as its methods and paths allow\n  allow net.allowlist[0]",
+    );
+    check(
+        &host("a.example.org", Some(22)),
+        "host `a.example.org` port 22 is denied by `net.default`\n  deny  net.default\nhint: name the host in `net.allowlist`; a bare host means https on port 443",
+    );
+    check(
+        &host("127.1", None),
+        "denied by `builtin.hosts`: `127.1` looks like a number, write an address as four decimal numbers\n  deny  builtin.hosts\nhint: write it in its plain form and ask again",
+    );
+    check(
+        &path("/etc/passwd", Access::Read),
+        "path `/etc/passwd` is denied by `fs.mounts`\n  deny  fs.mounts\nhint: add a mount to `fs.mounts`",
+    );
+    check(
+        &path(".ssh/id", Access::Read),
+        "path `.ssh/id` is denied by `fs.deny[0]`\n  deny  fs.deny[0]\nhint: the built-in entries cannot be removed; give the program a copy under another name",
+    );
+    check(
+        &path("/workspace/x", Access::Write),
+        "path `/workspace/x` is allowed by `fs.mounts[0]`\n  allow fs.mounts[0]",
+    );
+}
+
+#[test]
+fn a_limit_is_explained_with_its_ceiling() {
+    check(
+        &limit("proc.mem_limit"),
+        "`proc.mem_limit` is 512MiB\nhint: set `proc.mem_limit` in the policy, or `--set proc.mem_limit=…`",
+    );
+    check(
+        &limit("mem_limt"),
+        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output\nhint: did you mean `mem_limit`?",
+    );
+    let ceiling = Ceiling::from_draft(&Draft::parse("proc: { wall_timeout: 1m }", "c").unwrap());
+    let policy = Draft::empty().under(&ceiling).unwrap();
+    let sentence = policy.explain(&limit("wall_timeout")).sentence;
+    assert_eq!(sentence, "`proc.wall_timeout` is 30s, the ceiling allows 1m");
+    let next = policy.explain(&tool("a.b")).next;
+    assert!(next.is_some_and(|next| next.contains("tools.rules")));
+}

@@ -1,4 +1,3 @@
-use super::*;
 use crate::{Bytes, Draft};
 
 fn draft(text: &str) -> Draft {

@@ -39,6 +39,20 @@ fn json_is_read_too_also_with_tabs() {
 }
 
 #[test]
+fn json_strings_are_read_as_json_has_them() {
+    for (json, value) in [
+        (r#"{"env": {"A": "\ud83d\ude00\/\u007f"}}"#, "\u{1f600}/\u{7f}"),
+        ("{\"env\": {\"A\": \"x\u{7f}\u{85}\u{2028}\"}}", "x\u{7f}\u{85}\u{2028}"),
+    ] {
+        let env = Draft::parse(json, "x").unwrap().env.unwrap();
+        assert_eq!(env["A"], value);
+    }
+    let twice = "{\"env\": {\"A\": \"\u{7f}\", \"A\": \"b\"}}";
+    assert!(Draft::parse(twice, "x").is_err());
+    assert!(Draft::parse("{\"env\": {\"A\": \"\u{7f}\"}, \"x\": 1}", "x").is_err());
+}
+
+#[test]
 fn an_empty_document_asks_for_nothing() {
     for text in ["", "# only a comment\n", "---\n", "{}", "fs:\nnet:\nexamples:\n"] {
         assert_eq!(Draft::parse(text, ""), Ok(Draft::empty()), "{text:?}");
@@ -54,7 +68,7 @@ fn huge_and_explosive_documents_are_refused() {
     for level in 1..12 {
         let alias = format!("*a{}", level - 1);
         let list = vec![alias; 9].join(", ");
-        bomb.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+        bomb = format!("{bomb}a{level}: &a{level} [{list}]\n");
     }
     assert!(Draft::parse(&bomb, "bomb.yaml").is_err());
     let deep = format!("a: {}{}", "[".repeat(20_000), "]".repeat(20_000));

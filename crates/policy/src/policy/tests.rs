@@ -1,1 +1,104 @@
+use super::*;
+use crate::Ceiling;
 
+fn policy(text: &str) -> Policy {
+    Draft::parse(text, "mine").unwrap().under(&Ceiling::own_word()).unwrap()
+}
+
+#[test]
+fn the_built_in_default_is_as_promised() {
+    let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+    let expected = Limits {
+        cpu: Cpus::millis(2_000).unwrap(),
+        memory: Bytes::mib(512),
+        wall: Duration::from_secs(30),
+        cpu_time: Duration::from_mins(1),
+        lifetime: Duration::from_hours(1),
+        processes: 64,
+        open_files: 256,
+        output: Bytes::mib(1),
+    };
+    assert_eq!(policy.limits(), &expected);
+    assert_eq!(policy.fs().mounts.len(), 2);
+    assert_eq!(policy.fs().deny.len(), 14);
+    assert_eq!(
+        policy.env().iter().collect::<Vec<_>>(),
+        [(&"LANG".to_owned(), &"C.UTF-8".to_owned())]
+    );
+    assert_eq!(
+        policy.audit(),
+        &Audit {
+            durable: false,
+            output: JournalOutput::Head
+        }
+    );
+    assert_eq!(policy.name(), "default");
+}
+
+#[test]
+fn the_digest_is_of_what_is_in_force() {
+    let base = policy("");
+    assert_eq!(base.digest(), policy("proc: { mem_limit: 512MiB }").digest());
+    assert_eq!(base.digest(), policy("proc: { mem_limit: 536870912 }").digest());
+    assert_eq!(
+        base.digest(),
+        policy("examples: [{ host: a.example.org, expect: deny }]").digest()
+    );
+    assert_ne!(base.digest(), policy("proc: { mem_limit: 513MiB }").digest());
+    assert_ne!(base.digest(), policy("env: { A: b }").digest());
+    let narrow = Draft::empty().under(&Ceiling::of(&policy("tools: { rules: [{ deny: a.b }] }")));
+    assert_ne!(
+        base.digest(),
+        narrow.unwrap().digest(),
+        "a ceiling's rules are in force too"
+    );
+}
+
+#[test]
+fn a_policy_shows_everything_in_force() {
+    let top = policy("tools: { rules: [{ allow: 'a.*' }] }");
+    let shown = Draft::empty().under(&Ceiling::of(&top)).unwrap().to_json();
+    assert_eq!(shown["policy"]["proc"]["mem_limit"], "512MiB");
+    assert_eq!(shown["ceilings"][0]["tools"]["rules"][0]["allow"], "a.*");
+    assert_eq!(shown["digest"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn guest_paths_follow_the_deepest_mount() {
+    let policy = policy("fs: { mounts: [{ path: /workspace/data, access: ro, from: data }] }");
+    let ask = |path: &str, access| {
+        let decision = policy.guest(&path.parse().unwrap(), access);
+        (decision.verdict(), decision.rule().to_string())
+    };
+    let rule = |verdict, rule: &str| (verdict, rule.to_owned());
+    assert_eq!(ask("/workspace/x", Access::Write), rule(Verdict::Allow, "fs.mounts[0]"));
+    assert_eq!(
+        ask("/workspace/data/x", Access::Read),
+        rule(Verdict::Allow, "fs.mounts[2]")
+    );
+    assert_eq!(
+        ask("/workspace/data/x", Access::Write),
+        rule(Verdict::Deny, "fs.mounts[2]")
+    );
+    assert_eq!(
+        ask("/workspace/data/.env", Access::Read),
+        rule(Verdict::Deny, "fs.deny[7]")
+    );
+    assert_eq!(ask("/workspaces", Access::Read), rule(Verdict::Deny, "fs.mounts"));
+    assert_eq!(policy.path("../x").rule().as_str(), "builtin.paths");
+    assert_eq!(policy.path("src/main.rs").verdict(), Verdict::Allow);
+}
+
+#[test]
+fn a_kept_place_is_kept_for_a_day_unless_written() {
+    let policy = policy(
+        "fs: { mounts: [{ path: /workspace, access: rw, quota: 1GiB, keep: true }, { path: /tmp, access: rw, quota: 1MiB, keep: true, keep_for: 1h }] }",
+    );
+    let kept: Vec<(bool, u64)> = policy
+        .fs()
+        .mounts
+        .iter()
+        .map(|mount| (mount.keep, mount.keep_for.as_secs()))
+        .collect();
+    assert_eq!(kept, [(true, 86_400), (true, 3_600)]);
+}

@@ -1,1 +1,148 @@
+use serde_json::json;
 
+use super::*;
+use crate::{Ceiling, Draft};
+
+#[track_caller]
+fn check(rules: &str, tool: &str, args: &Value, expected: (Verdict, &str)) {
+    let text = format!("tools: {{ rules: {rules} }}");
+    let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let decision = policy.tool(tool, args, &History::new());
+    assert_eq!(
+        (decision.verdict(), decision.rule().as_str()),
+        expected,
+        "{rules} {tool} {args}"
+    );
+}
+
+const DEFAULT: (Verdict, &str) = (Verdict::Deny, "tools.default");
+
+#[test]
+fn deny_beats_ask_beats_allow_in_any_order() {
+    let none = json!({});
+    check("[{ allow: 'a.*' }]", "a.x", &none, (Verdict::Allow, "tools.rules[0]"));
+    check(
+        "[{ deny: a.x }, { allow: 'a.*' }]",
+        "a.x",
+        &none,
+        (Verdict::Deny, "tools.rules[0]"),
+    );
+    check(
+        "[{ allow: 'a.*' }, { deny: a.x }]",
+        "a.x",
+        &none,
+        (Verdict::Deny, "tools.rules[1]"),
+    );
+    check(
+        "[{ allow: 'a.*' }, { ask: 'a.x*' }]",
+        "a.xy",
+        &none,
+        (Verdict::Ask, "tools.rules[1]"),
+    );
+    check(
+        "[{ ask: a.x }, { deny: 'a.*' }, { allow: a.x }]",
+        "a.x",
+        &none,
+        (Verdict::Deny, "tools.rules[1]"),
+    );
+    check("[{ allow: 'a.*' }]", "b.x", &none, DEFAULT);
+    check("[{ allow: '**' }]", "bad name", &none, (Verdict::Deny, "builtin.names"));
+}
+
+#[test]
+fn an_allow_condition_holds_only_when_it_surely_holds() {
+    let allow = (Verdict::Allow, "tools.rules[0]");
+    for (condition, good, bad) in [
+        ("equals: 5", json!(5), json!(6)),
+        ("equals: null", json!("x"), json!("x")),
+        ("one_of: [a, b]", json!("b"), json!("c")),
+        ("under: /data/", json!("/data/x/y"), json!("/database/x")),
+        ("under: /data", json!("/data"), json!("/data/../etc")),
+        ("under: /data", json!("/data/a b"), json!("/data//x")),
+        ("under: /data", json!("/data/x"), json!("data/x")),
+        ("under: /data", json!("/data/x"), json!("/data/x\u{0}")),
+        ("under: /data", json!("/data/x"), json!("/data/.")),
+        ("under: /", json!("/anything"), json!("relative")),
+        (
+            "host: '*.example.com'",
+            json!("https://a.example.com/x"),
+            json!("https://example.com/x"),
+        ),
+        (
+            "host: '*.example.com'",
+            json!("a.example.com"),
+            json!("https://a.example.com@evil.org/"),
+        ),
+        ("max: 10", json!(10), json!(11)),
+        ("max: 0.5", json!(0.5), json!(0.6)),
+        ("max: 10", json!(-3), json!("3")),
+        ("matches: '[a-z]+'", json!("abc"), json!("abc1")),
+        ("matches: 'a|b'", json!("b"), json!("ab")),
+        ("matches: 'a.*'", json!("ax"), json!("a\nx")),
+        ("max: 10, equals: 3", json!(3), json!(4)),
+    ] {
+        if good == bad {
+            continue;
+        }
+        let rules = format!("[{{ allow: a.x, where: {{ v: {{ {condition} }} }} }}]");
+        check(&rules, "a.x", &json!({ "v": good }), allow);
+        check(&rules, "a.x", &json!({ "v": bad }), DEFAULT);
+        check(&rules, "a.x", &json!({}), DEFAULT);
+        check(&rules, "a.x", &json!({ "v": null }), DEFAULT);
+        check(&rules, "a.x", &json!([1]), DEFAULT);
+        check(&rules, "a.x", &json!({ "v": [good, bad] }), DEFAULT);
+        check(&rules, "a.x", &json!({ "v": [] }), DEFAULT);
+    }
+}
+
+#[test]
+fn a_deny_condition_holds_when_it_may_hold() {
+    let rules = "[{ allow: a.x }, { deny: a.x, where: { path: { under: /etc } } }]";
+    let allow = (Verdict::Allow, "tools.rules[0]");
+    let deny = (Verdict::Deny, "tools.rules[1]");
+    check(rules, "a.x", &json!({ "path": "/data/x" }), allow);
+    check(rules, "a.x", &json!({ "path": "/etc/passwd" }), deny);
+    check(rules, "a.x", &json!({ "path": "/data/../etc/passwd" }), deny);
+    check(rules, "a.x", &json!({ "path": "//etc/passwd" }), deny);
+    check(rules, "a.x", &json!({ "path": "etc/passwd" }), deny);
+    check(rules, "a.x", &json!({ "path": ["/data/x", "/etc/passwd"] }), deny);
+    check(rules, "a.x", &json!({ "path": ["/data/x"] }), allow);
+    check(rules, "a.x", &json!({ "path": { "file": "/etc/passwd" } }), deny);
+    check(rules, "a.x", &json!({}), allow);
+}
+
+#[test]
+fn a_flow_rule_matches_only_afterwards() {
+    let text = "tools: { rules: [{ allow: mail.send }, { ask: mail.send, after: 'web.*' }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let mut history = History::new();
+    assert_eq!(policy.tool("mail.send", &json!({}), &history).verdict(), Verdict::Allow);
+    history.record("files.read".parse().unwrap());
+    assert_eq!(policy.tool("mail.send", &json!({}), &history).verdict(), Verdict::Allow);
+    history.record("web.get".parse().unwrap());
+    assert_eq!(policy.tool("mail.send", &json!({}), &history).verdict(), Verdict::Ask);
+}
+
+#[test]
+fn rates_of_all_matching_rules_hold() {
+    let text = "tools: { rules: [{ allow: 'a.*', rate: 60/min }, { allow: a.x, rate: 5/s }, { allow: b.x }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let rates = policy.rates(&"a.x".parse().unwrap(), &json!({}), &History::new());
+    let shown: Vec<String> = rates.iter().map(|(rule, rate)| format!("{rule} {rate}")).collect();
+    assert_eq!(shown, ["tools.rules[0] 60/min", "tools.rules[1] 5/s"]);
+}
+
+#[test]
+fn a_tool_that_is_always_denied_is_not_shown() {
+    let text = "tools: { rules: [{ allow: 'a.*' }, { deny: a.x }, { deny: a.y, where: { p: { equals: 1 } } }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    for (tool, shown) in [("a.x", false), ("a.y", true), ("a.z", true), ("b.x", false)] {
+        assert_eq!(policy.shows(&tool.parse().unwrap()), shown, "{tool}");
+    }
+}
+
+#[test]
+fn an_expression_cannot_leave_its_anchors() {
+    assert!("a)|(b".parse::<Expression>().is_err());
+    assert!("(a{1000}){1000}".parse::<Expression>().is_err());
+}

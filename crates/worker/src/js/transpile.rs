@@ -123,6 +123,7 @@ fn lower<'a>(
         let found: Vec<_> = parsed
             .diagnostics
             .iter()
+            .take(MAX_DIAGNOSTICS)
             .map(|one| diagnostic(one, file, &lines))
             .collect();
         return Err(Refusal::Syntax(found));

@@ -12,6 +12,7 @@ import ctypes
 import enum
 import fractions
 import functools
+import hashlib
 import heapq
 import html
 import io

@@ -1,0 +1,153 @@
+//! What lives as long as the process: the store, the lease, the backend, and the switches of what runs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringfence_journal::{Principal, SessionId};
+use ringfence_policy::Built;
+use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop};
+use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
+use tokio::sync::watch;
+
+use crate::sweep;
+
+/// Sandboxes of one kind that wait warm.
+const MOST_IDLE: usize = 8;
+
+/// What the engine is made with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The data folder.
+    pub home: PathBuf,
+    /// Where records go besides the journal.
+    pub sinks: Vec<Sink>,
+    /// Who runs.
+    pub principal: Principal,
+    /// The Python to use instead of the system's.
+    pub python: Option<PathBuf>,
+}
+
+/// Why the engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The data folder.
+    #[error(transparent)]
+    Store(#[from] ringfence_store::OpenError),
+    /// This process's claim in it.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The backend.
+    #[error(transparent)]
+    Native(#[from] LaunchError),
+    /// What dead processes left.
+    #[error(transparent)]
+    Sweep(#[from] ringfence_store::SweepError),
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<Store>,
+    pub(crate) lease: Lease,
+    pub(crate) native: Arc<Native>,
+    pub(crate) pool: Pool,
+    switches: Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>,
+}
+
+impl Engine {
+    /// Opens the data folder, sweeps after the dead, and gets the backend ready.
+    pub async fn open(settings: Settings) -> Result<Engine, OpenError> {
+        let store = Arc::new(Store::open_with(&settings.home, &settings.sinks).await?);
+        let lease = Lease::acquire(&settings.home)?;
+        sweep::after_the_dead(&store).await?;
+        let native = Arc::new(Native::new(&sweep::group_name(lease.id()))?);
+        for path in native.remains() {
+            lease.note(Resource::Cgroup { path })?;
+        }
+        let switches = Arc::new(Mutex::new(HashMap::new()));
+        listen(&store, &lease, &switches)?;
+        let pool = Pool::new(Arc::clone(&native), MOST_IDLE);
+        Ok(Engine { settings, store, lease, native, pool, switches })
+    }
+
+    /// The store, for whoever shows what is in it.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The backend.
+    pub fn native(&self) -> &Native {
+        &self.native
+    }
+
+    /// The mechanisms that exist: a policy that needs another is refused when a session opens.
+    pub fn built() -> Built {
+        Built::foundation()
+    }
+
+    /// Lets everything written reach the disk.
+    pub async fn close(self) {
+        self.store.close().await;
+    }
+
+    /// Makes `count` sandboxes for TypeScript ready ahead of time.
+    pub async fn warm(&self, spec: &Arc<Spec>, count: usize) -> Result<(), ringfence_sandbox::TakeError> {
+        let principal = self.settings.principal.to_string();
+        self.pool.warm(spec, ringfence_sandbox::Language::TypeScript, &principal, count).await
+    }
+
+    /// A switch that ends what runs in `session`, also when another process pulls it.
+    pub(crate) fn switch(&self, session: SessionId) -> (Switch, Stop) {
+        let (sender, stop) = Stop::new();
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner).insert(session, sender);
+        (Switch { session, switches: Arc::clone(&self.switches) }, stop)
+    }
+
+    /// Ends what runs in this process: all of it.
+    pub fn cancel_all(&self) {
+        for switch in self.switches.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            switch.send_replace(true);
+        }
+    }
+}
+
+/// A session's switch, gone when the session is.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    session: SessionId,
+    switches: Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>,
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.session);
+    }
+}
+
+/// Hears what other processes ask this one to stop.
+fn listen(
+    store: &Arc<Store>,
+    lease: &Lease,
+    switches: &Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>,
+) -> Result<(), LeaseError> {
+    let mut stops = store.stops(lease)?;
+    let switches = Arc::clone(switches);
+    tokio::spawn(async move {
+        loop {
+            match stops.next().await {
+                Ok(stop) => {
+                    if let Some(switch) = switches.lock().unwrap_or_else(PoisonError::into_inner).get(&stop.session) {
+                        switch.send_replace(true);
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot hear requests to stop any more");
+                    return;
+                }
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What an execution was, for people and programs: the one object that `--json`, MCP and the API return.
+
+use ringfence_journal::{ExecutionId, SessionId, Status, Truncated, Usage};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// An execution that is over.
+#[derive(Debug, Serialize)]
+pub struct Execution {
+    /// Its id.
+    pub execution_id: ExecutionId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// How it ended.
+    pub status: Status,
+    /// The program's exit code, or the one its end stands for.
+    pub exit_code: i32,
+    /// Its value.
+    pub value: Option<Box<RawValue>>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it printed as errors.
+    pub stderr: String,
+    /// What went wrong.
+    pub error: Option<ErrorReport>,
+    /// What was found in the source.
+    pub diagnostics: Vec<Location>,
+    /// Tool calls.
+    pub calls: Vec<CallReport>,
+    /// New and changed files.
+    pub files: Vec<FileReport>,
+    /// What it tried and was refused.
+    pub violations: Vec<ViolationReport>,
+    /// What was cut.
+    pub truncated: Truncated,
+    /// What it used.
+    pub usage: Usage,
+    /// What it cost and saved a model.
+    pub tokens: Option<TokenReport>,
+    /// What held each rule.
+    pub enforcement: Vec<ringfence_journal::Enforcement>,
+    /// The policy in force.
+    pub policy: ringfence_journal::PolicyRef,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorReport {
+    /// A stable code.
+    pub code: String,
+    /// A sentence.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// The policy's key that decided.
+    pub rule: Option<String>,
+}
+
+/// A place in the source and what is wrong there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Location {
+    /// The file.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// A stable code.
+    pub code: String,
+    /// A sentence.
+    pub message: String,
+}
+
+/// A tool call. None can be made yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum CallReport {}
+
+/// What a model paid and was spared. Not counted yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum TokenReport {}
+
+/// A file that is new or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileReport {
+    /// Its path below the workspace.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its digest.
+    pub sha256: String,
+    /// `created` or `changed`.
+    pub change: &'static str,
+}
+
+/// Something tried and refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ViolationReport {
+    /// Its kind.
+    pub kind: String,
+    /// What was tried.
+    pub detail: String,
+    /// The rule.
+    pub rule: String,
+}

@@ -1,0 +1,96 @@
+//! Starting other programs: cargo as it started us, output read or passed through line by line.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+/// What `cargo run` tells this program about itself; a cargo started from here must not inherit it.
+const OURS: [&str; 5] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
+
+/// The folder that holds the workspace's `Cargo.toml`.
+pub(crate) fn workspace() -> PathBuf {
+    let here = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().map_or_else(|| here.clone(), Path::to_path_buf)
+}
+
+/// The cargo that started this program, in the workspace.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    command.current_dir(root);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if OURS.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// A command as a person would type it, without its environment.
+pub(crate) fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Standard output of a command that must succeed; its standard error is shown only when it does not.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let name = shown(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start `{name}`"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{name}` ended with {}\n{}", output.status, said.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{name}` wrote something that is not text"))
+}
+
+/// What a command that was passed through did.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) status: ExitStatus,
+    pub(crate) lines: Vec<String>,
+}
+
+/// Runs a command, passes its output through as it comes, and keeps the lines.
+pub(crate) fn watch(command: &mut Command) -> Result<Watched> {
+    relay(command, io::stdout(), io::stderr())
+}
+
+fn relay(command: &mut Command, out: impl Write, err: impl Write + Send) -> Result<Watched> {
+    let name = shown(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let kept = thread::scope(|scope| -> io::Result<Vec<String>> {
+        let errors = scope.spawn(|| stderr.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, err)));
+        let mut lines = stdout.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, out))?;
+        let said = errors.join().map_err(|_| io::Error::other("the reader of standard error panicked"))?;
+        lines.extend(said?);
+        Ok(lines)
+    });
+    let status = child.wait().with_context(|| format!("cannot wait for `{name}`"))?;
+    let lines = kept.with_context(|| format!("cannot read what `{name}` says"))?;
+    Ok(Watched { status, lines })
+}
+
+fn pass(from: impl Read, mut to: impl Write) -> io::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        to.write_all(&line)?;
+        lines.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+    }
+    to.flush()?;
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+use std::process::Command;
+
+use super::{read, relay, shown};
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+#[test]
+fn a_command_is_shown_as_typed() {
+    assert_eq!(shown(&shell("exit 3")), "sh -c exit 3");
+}
+
+#[test]
+fn reading_gives_standard_output_alone() {
+    assert_eq!(read(&mut shell("echo data; echo noise >&2")).unwrap(), "data\n");
+}
+
+#[test]
+fn reading_a_failure_names_the_command_and_what_it_said() {
+    let error = read(&mut shell("echo because >&2; exit 3")).unwrap_err().to_string();
+    assert!(error.contains("sh -c") && error.contains("exit status: 3") && error.contains("because"), "{error}");
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let error = read(&mut Command::new("/nowhere/no-such-program")).unwrap_err().to_string();
+    assert_eq!(error, "cannot start `no-such-program`");
+}
+
+#[test]
+fn watching_keeps_the_lines_of_both_outputs_and_the_status() {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut command = shell("echo out; printf 'bad \\377 byte\\nlast' >&2; exit 4");
+    let seen = relay(&mut command, &mut out, &mut err).unwrap();
+    assert_eq!((out.as_slice(), err.as_slice()), (&b"out\n"[..], &b"bad \xff byte\nlast"[..]));
+    assert_eq!(seen.status.code(), Some(4));
+    assert_eq!(seen.lines, ["out", "bad \u{fffd} byte", "last"]);
+}
+
+#[test]
+fn a_flood_on_one_output_does_not_block_the_other() {
+    let script = "i=0; while [ $i -lt 20000 ]; do echo out; echo err >&2; i=$((i+1)); done";
+    let seen = relay(&mut shell(script), std::io::sink(), std::io::sink()).unwrap();
+    assert_eq!(seen.lines.len(), 40_000);
+}

@@ -1,0 +1,93 @@
+//! The house rules, checked. Each rule is a function from what was read to findings; only this file prints.
+
+mod arrows;
+mod code;
+mod fences;
+mod graph;
+mod opening;
+mod promises;
+mod sizes;
+mod tree;
+mod unsafety;
+mod words;
+
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use graph::Graph;
+use tree::Tree;
+
+use crate::generate;
+
+/// Whether a finding stops the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    Notice,
+    Fault,
+}
+
+/// One thing a rule has to say about one place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    weight: Weight,
+    rule: &'static str,
+    place: String,
+    message: String,
+}
+
+impl Finding {
+    fn fault(rule: &'static str, place: impl Into<String>, message: impl Into<String>) -> Self {
+        let (place, message) = (place.into(), message.into());
+        Self { weight: Weight::Fault, rule, place, message }
+    }
+
+    fn notice(rule: &'static str, place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { weight: Weight::Notice, ..Self::fault(rule, place, message) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weight = match self.weight {
+            Weight::Notice => "notice",
+            Weight::Fault => "error",
+        };
+        write!(out, "{weight}[{}]: {}: {}", self.rule, self.place, self.message)
+    }
+}
+
+/// Checks every rule and prints what was found; the generated files are compared only when they are there.
+pub(crate) fn run(root: &Path) -> Result<ExitCode> {
+    let tree = Tree::read(root)?;
+    let graph = Graph::read(root)?;
+    let mut findings = check(&tree, &graph);
+    for stale in generate::stale(root)? {
+        let message = "differs from what the program prints; run `cargo xtask generate`";
+        findings.push(Finding::fault("generated", stale, message));
+    }
+    findings.sort();
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    let faults = findings.iter().filter(|finding| finding.weight == Weight::Fault).count();
+    let notices = findings.len() - faults;
+    println!("tidy: {} files, {faults} errors, {notices} notices", tree.files().len());
+    Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
+    let mut findings = arrows::check(graph);
+    findings.extend(fences::check(graph));
+    findings.extend(sizes::check(tree));
+    findings.extend(opening::check(tree));
+    findings.extend(unsafety::check(tree));
+    findings.extend(promises::check(tree));
+    findings.extend(words::check(tree));
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Arrows between our crates go down only: the list, and whether the manifests keep to it.
+
+use super::Finding;
+use super::graph::{Graph, Kind};
+
+const RULE: &str = "arrows";
+
+/// Each crate and all that it may depend on.
+const ALLOWED: [(&str, &[&str]); 14] = [
+    ("policy", &[]),
+    ("jail", &[]),
+    ("wire", &[]),
+    ("hygiene", &[]),
+    ("journal", &["policy"]),
+    ("catalog", &["policy"]),
+    ("store", &["journal"]),
+    ("sandbox", &["policy", "jail", "wire"]),
+    ("probe", &["policy", "jail", "sandbox"]),
+    ("gateway", &["policy", "catalog", "hygiene", "journal"]),
+    ("engine", &["policy", "journal", "catalog", "sandbox", "gateway", "hygiene", "store", "wire"]),
+    ("server", &["engine", "journal", "policy"]),
+    ("cli", &["server", "engine", "store", "sandbox", "gateway", "catalog", "policy", "journal", "probe"]),
+    ("worker", &["wire", "jail"]),
+];
+
+/// Crates for development: they may know everything, and only tests may know them.
+const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
+
+pub(super) fn check(graph: &Graph) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (from, edges) in graph.members() {
+        if DEVELOPMENT.contains(&from) {
+            continue;
+        }
+        let place = format!("crates/{from}/Cargo.toml");
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == from) else {
+            let message = "a crate that the list of arrows does not know; \
+                           give it a charter and a fence in an ADR (docs/adr/), then add it to xtask/src/tidy/arrows.rs";
+            findings.push(Finding::fault(RULE, place, message));
+            continue;
+        };
+        for edge in edges.iter().filter(|edge| edge.kind != Kind::Dev && graph.is_member(&edge.to)) {
+            let to = edge.to.as_str();
+            if DEVELOPMENT.contains(&to) {
+                findings.push(Finding::fault(RULE, &place, format!("`{to}` may only be a dev-dependency")));
+            } else if !allowed.contains(&to) {
+                let message = format!(
+                    "`{from}` → `{to}` is a new arrow; write down why in an ADR (docs/adr/), \
+                     then add it to xtask/src/tidy/arrows.rs"
+                );
+                findings.push(Finding::fault(RULE, &place, message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

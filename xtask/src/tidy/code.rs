@@ -1,0 +1,114 @@
+//! Rust text without what is not code: comments, strings and characters become blanks, lines stay where they are.
+
+/// The text with every comment and every literal blanked out; as long as the original, line by line.
+pub(super) fn code(text: &str) -> String {
+    let mut scanner = Scanner { rest: text, out: String::with_capacity(text.len()), last: ' ' };
+    while !scanner.rest.is_empty() {
+        scanner.step();
+    }
+    scanner.out
+}
+
+struct Scanner<'a> {
+    rest: &'a str,
+    out: String,
+    /// The character before, to tell `r"…"` from a name that ends in `r`.
+    last: char,
+}
+
+impl Scanner<'_> {
+    fn step(&mut self) {
+        let rest = self.rest;
+        if rest.starts_with("//") {
+            self.blank(rest.find('\n').unwrap_or(rest.len()));
+        } else if rest.starts_with("/*") {
+            self.blank(block_comment(rest));
+        } else if let Some(length) = raw_string(rest).filter(|_| !self.in_name()) {
+            self.blank(length);
+        } else if rest.starts_with('"') {
+            self.blank(quoted(rest, '"').unwrap_or(rest.len()));
+        } else if let Some(length) = character(rest) {
+            self.blank(length);
+        } else {
+            self.keep();
+        }
+    }
+
+    fn in_name(&self) -> bool {
+        self.last == '_' || self.last.is_alphanumeric()
+    }
+
+    fn keep(&mut self) {
+        let mut characters = self.rest.chars();
+        if let Some(next) = characters.next() {
+            self.out.push(next);
+            self.last = next;
+        }
+        self.rest = characters.as_str();
+    }
+
+    fn blank(&mut self, length: usize) {
+        let (gone, rest) = self.rest.split_at(length);
+        self.out.extend(gone.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        self.rest = rest;
+        self.last = ' ';
+    }
+}
+
+/// Block comments nest.
+fn block_comment(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    text.len()
+}
+
+/// `r"…"`, `r#"…"#`, `br"…"`, `cr#"…"#` and so on.
+fn raw_string(text: &str) -> Option<usize> {
+    let opened = text.strip_prefix(['b', 'c']).unwrap_or(text).strip_prefix('r')?;
+    let hashes = opened.len() - opened.trim_start_matches('#').len();
+    let inside = opened.get(hashes..)?.strip_prefix('"')?;
+    let end = format!("\"{}", "#".repeat(hashes));
+    let start = text.len() - inside.len();
+    Some(inside.find(&end).map_or(text.len(), |found| start + found + end.len()))
+}
+
+/// The length up to the closing quote, one escape counted as one.
+fn quoted(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A character literal; a lifetime is none: no quote follows its first character.
+fn character(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix('\'')?;
+    let first = inside.chars().next()?;
+    if first == '\\' {
+        return quoted(text, '\'');
+    }
+    inside.get(first.len_utf8()..)?.starts_with('\'').then(|| 2 + first.len_utf8())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Fences around foreign packages: who may link what, and what nobody may.
+
+use super::Finding;
+use super::graph::{Graph, Kind};
+
+const RULE: &str = "fences";
+
+/// Packages that only the named crates may depend on, tests aside.
+const KEPT: [(&str, &[&str], &str); 4] = [
+    ("sqlx", &["store"], "only `store` links a database"),
+    ("libc", &["jail"], "only `jail` makes raw system calls"),
+    ("clap", &["cli", "xtask"], "only `cli` reads arguments"),
+    ("anyhow", &["cli", "xtask"], "errors of a library are types of their own"),
+];
+
+/// Async runtimes, and the crates that link none by any way.
+const RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
+const SYNCHRONOUS: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire"];
+
+/// What nobody depends on, in any way.
+const BANNED: [(&str, &str); 5] = [
+    ("v8", "it cannot be built from source packages alone; QuickJS is the engine"),
+    ("deno_core", "it brings V8"),
+    ("openssl", "one TLS, in Rust"),
+    ("openssl-sys", "one TLS, in Rust"),
+    ("native-tls", "one TLS, in Rust"),
+];
+
+pub(super) fn check(graph: &Graph) -> Vec<Finding> {
+    let mut findings = kept(graph);
+    findings.extend(synchronous(graph));
+    findings.extend(banned(graph));
+    findings
+}
+
+fn kept(graph: &Graph) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (from, edges) in graph.members() {
+        for edge in edges.iter().filter(|edge| edge.kind != Kind::Dev) {
+            let fence = KEPT.iter().find(|(package, may, _)| *package == edge.to && !may.contains(&from));
+            if let Some((package, _, reason)) = fence {
+                findings.push(Finding::fault(RULE, from, format!("depends on `{package}`: {reason}")));
+            }
+        }
+    }
+    findings
+}
+
+fn synchronous(graph: &Graph) -> Vec<Finding> {
+    let members = SYNCHRONOUS.into_iter().filter(|name| graph.is_member(name));
+    let ways = members.flat_map(|name| RUNTIMES.iter().filter_map(move |runtime| graph.way(name, runtime)));
+    let finding = |way: Vec<String>| {
+        let message = format!("links an async runtime: {}", way.join(" → "));
+        Finding::fault(RULE, way.into_iter().next().unwrap_or_default(), message)
+    };
+    ways.map(finding).collect()
+}
+
+fn banned(graph: &Graph) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, reason) in BANNED {
+        if graph.packages().any(|package| package == name) {
+            let ways = graph.members().filter_map(|(member, _)| graph.way(member, name)).map(|way| way.join(" → "));
+            let ways: Vec<_> = ways.collect();
+            let message = format!("must not be depended on: {reason} ({})", ways.join("; "));
+            findings.push(Finding::fault(RULE, name, message));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

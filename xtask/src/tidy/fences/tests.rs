@@ -1,0 +1,57 @@
+use super::super::graph::{Graph, Kind};
+use super::check;
+
+#[track_caller]
+fn judge(graph: &Graph, expected: &[&str]) {
+    let found: Vec<_> = check(graph).iter().map(ToString::to_string).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_keepers_may() {
+    let cli: &[_] = &[("clap", Kind::Normal), ("anyhow", Kind::Normal)];
+    let members: &[(&str, &[_])] = &[
+        ("store", &[("sqlx", Kind::Normal)]),
+        ("jail", &[("libc", Kind::Normal)]),
+        ("cli", cli),
+        ("xtask", cli),
+    ];
+    judge(&Graph::of(members, &[("store", &["sqlx"]), ("sqlx", &["tokio"])]), &[]);
+}
+
+#[test]
+fn others_may_not() {
+    let members: &[(&str, &[_])] =
+        &[("engine", &[("anyhow", Kind::Normal), ("sqlx", Kind::Build)]), ("wire", &[("libc", Kind::Normal)])];
+    judge(
+        &Graph::of(members, &[]),
+        &[
+            "error[fences]: engine: depends on `anyhow`: errors of a library are types of their own",
+            "error[fences]: engine: depends on `sqlx`: only `store` links a database",
+            "error[fences]: wire: depends on `libc`: only `jail` makes raw system calls",
+        ],
+    );
+}
+
+#[test]
+fn a_test_may_use_what_the_crate_may_not() {
+    judge(&Graph::of(&[("engine", &[("anyhow", Kind::Dev)])], &[]), &[]);
+}
+
+#[test]
+fn an_async_runtime_is_found_behind_others() {
+    let members: &[(&str, &[_])] = &[("journal", &[]), ("policy", &[]), ("engine", &[])];
+    let linked: &[(&str, &[_])] =
+        &[("journal", &["policy", "helper"]), ("helper", &["tokio"]), ("engine", &["tokio"]), ("policy", &[])];
+    let expected = ["error[fences]: journal: links an async runtime: journal → helper → tokio"];
+    judge(&Graph::of(members, linked), &expected);
+}
+
+#[test]
+fn what_nobody_may_link_is_found_anywhere() {
+    let linked: &[(&str, &[_])] = &[("gateway", &["client"]), ("client", &["openssl-sys"]), ("openssl-sys", &[])];
+    judge(
+        &Graph::of(&[("gateway", &[])], linked),
+        &["error[fences]: openssl-sys: must not be depended on: one TLS, in Rust (gateway → client → openssl-sys)"],
+    );
+}

@@ -1,0 +1,70 @@
+use serde_json::json;
+
+use super::{Edge, Graph, Kind};
+
+fn edge(to: &str, kind: Kind) -> Edge {
+    Edge { to: to.to_owned(), kind }
+}
+
+fn example() -> Graph {
+    let metadata = json!({
+        "workspace_members": ["id-store", "id-journal"],
+        "packages": [
+            { "id": "id-store", "name": "ringfence-store", "dependencies": [
+                { "name": "ringfence-journal", "kind": null },
+                { "name": "sqlx", "kind": null },
+                { "name": "tempfile", "kind": "dev" },
+                { "name": "cc", "kind": "build" },
+            ] },
+            { "id": "id-journal", "name": "ringfence-journal", "dependencies": [] },
+            { "id": "id-sqlx", "name": "sqlx", "dependencies": [{ "name": "tokio", "kind": null }] },
+            { "id": "id-tokio", "name": "tokio", "dependencies": [] },
+            { "id": "id-tempfile", "name": "tempfile", "dependencies": [] },
+        ],
+        "resolve": { "nodes": [
+            { "id": "id-store", "deps": [
+                { "pkg": "id-journal", "dep_kinds": [{ "kind": null }] },
+                { "pkg": "id-sqlx", "dep_kinds": [{ "kind": "dev" }, { "kind": null }] },
+                { "pkg": "id-tempfile", "dep_kinds": [{ "kind": "dev" }] },
+            ] },
+            { "id": "id-sqlx", "deps": [{ "pkg": "id-tokio", "dep_kinds": [{ "kind": null }] }] },
+            { "id": "id-tokio", "deps": [] },
+        ] },
+    });
+    Graph::parse(&metadata).unwrap()
+}
+
+#[test]
+fn manifests_become_edges_with_their_kind() {
+    let graph = example();
+    let members: Vec<_> = graph.members().collect();
+    let store = [
+        edge("journal", Kind::Normal),
+        edge("sqlx", Kind::Normal),
+        edge("tempfile", Kind::Dev),
+        edge("cc", Kind::Build),
+    ];
+    assert_eq!(members, [("journal", [].as_slice()), ("store", store.as_slice())]);
+    assert!(graph.is_member("store") && !graph.is_member("sqlx"));
+}
+
+#[test]
+fn the_way_follows_what_is_linked_and_not_what_only_tests_use() {
+    let graph = example();
+    assert_eq!(graph.way("store", "tokio").unwrap(), ["store", "sqlx", "tokio"]);
+    assert_eq!(graph.way("store", "tempfile"), None);
+    assert_eq!(graph.way("journal", "tokio"), None);
+    assert!(graph.packages().any(|name| name == "tempfile"));
+}
+
+#[test]
+fn a_circle_ends() {
+    let graph = Graph::of(&[], &[("a", &["b"]), ("b", &["a"])]);
+    assert_eq!(graph.way("a", "c"), None);
+}
+
+#[test]
+fn another_shape_is_not_read_as_an_empty_graph() {
+    assert!(Graph::parse(&json!({ "packages": [] })).is_none());
+    assert!(Graph::parse(&json!({ "workspace_members": [], "packages": [{}], "resolve": { "nodes": [] } })).is_none());
+}

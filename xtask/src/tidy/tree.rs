@@ -1,0 +1,104 @@
+//! The files that belong to the project: what git tracks or would track, and the text of those that are text.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::program;
+
+/// One file, by its path from the workspace's root with `/` between the parts.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: String,
+    /// Empty when the file is not text.
+    pub(super) text: String,
+}
+
+impl File {
+    /// The folders and the name, in order.
+    pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.path.split('/')
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.parts().next_back().unwrap_or_default()
+    }
+
+    pub(super) fn extension(&self) -> &str {
+        self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
+    }
+
+    /// Tests do not count where sizes are measured: `tests.rs`, and all below a `tests` folder.
+    pub(super) fn is_test(&self) -> bool {
+        self.name() == "tests.rs" || self.parts().any(|part| part == "tests")
+    }
+
+    pub(super) fn is_rust(&self) -> bool {
+        self.extension() == "rs"
+    }
+
+    /// The word of the crate under `crates/`, or `xtask`, when the file is in one.
+    pub(super) fn member(&self) -> Option<&str> {
+        let mut parts = self.parts();
+        match parts.next()? {
+            "crates" => parts.next(),
+            "xtask" => Some("xtask"),
+            _ => None,
+        }
+    }
+}
+
+/// Every file of the project, in the order of the paths.
+#[derive(Debug)]
+pub(super) struct Tree {
+    files: Vec<File>,
+}
+
+impl Tree {
+    /// Asks git, and reads. A file that is tracked but deleted in the working tree is not there.
+    pub(super) fn read(root: &Path) -> Result<Self> {
+        let mut git = Command::new("git");
+        // The folder may belong to another user, as in a container that mounts it.
+        git.current_dir(root).args(["-c", "safe.directory=*", "ls-files", "-z"]);
+        git.args(["--cached", "--others", "--exclude-standard", "--deduplicate"]);
+        let listed = program::read(&mut git)?;
+        let mut files = Vec::new();
+        for path in listed.split_terminator('\0') {
+            let place = root.join(path);
+            if !place.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                continue;
+            }
+            let bytes = fs::read(&place).with_context(|| format!("cannot read `{path}`"))?;
+            let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+            files.push(File { path: path.to_owned(), text: text.unwrap_or_default() });
+        }
+        if files.is_empty() {
+            bail!("git lists no files in `{}`", root.display());
+        }
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Self { files })
+    }
+
+    pub(super) fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.is_rust())
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
+        Self { files: files.iter().map(file).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests;
