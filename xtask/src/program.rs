@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 /// What `cargo run` tells this program about itself; a cargo started from here must not inherit it.
 const OURS: [&str; 5] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
@@ -37,6 +38,46 @@ pub(crate) fn shown(command: &Command) -> String {
     let name = program.file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// A program or test program that cargo built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub(crate) package: String,
+    /// The package's folder.
+    pub(crate) folder: PathBuf,
+    pub(crate) name: String,
+    pub(crate) test: bool,
+    pub(crate) path: PathBuf,
+}
+
+/// The `ringfence` program, built if need be. The whole workspace decides the features, as it does for the tests.
+pub(crate) fn ringfence(root: &Path) -> Result<PathBuf> {
+    let built = build(root, &["build", "--workspace", "--bin", "ringfence"])?;
+    let found = built.into_iter().find(|built| built.name == "ringfence" && !built.test);
+    found.map(|built| built.path).context("cargo built no program named `ringfence`")
+}
+
+/// Builds with the given arguments; what can be run.
+pub(crate) fn build(root: &Path, arguments: &[&str]) -> Result<Vec<Built>> {
+    let mut cargo = cargo(root);
+    cargo.args(arguments).args(["--locked", "--message-format=json-render-diagnostics"]);
+    cargo.stderr(Stdio::inherit());
+    let said = read(&mut cargo)?;
+    Ok(said.lines().filter_map(executable).collect())
+}
+
+fn executable(message: &str) -> Option<Built> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let manifest = Path::new(message.get("manifest_path")?.as_str()?);
+    let package = message.get("package_id")?.as_str()?.rsplit_once('#')?.1;
+    Some(Built {
+        package: package.split('@').next()?.to_owned(),
+        folder: manifest.parent()?.to_owned(),
+        name: message.get("target")?.get("name")?.as_str()?.to_owned(),
+        test: message.get("profile")?.get("test")?.as_bool()?,
+        path: message.get("executable")?.as_str()?.into(),
+    })
 }
 
 /// Standard output of a command that must succeed; its standard error is shown only when it does not.

@@ -4,6 +4,7 @@ use std::ffi::{CString, NulError, c_char};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::landlock::{self, Use};
 use crate::seccomp::Filter;
@@ -81,14 +82,19 @@ pub fn poll<const N: usize>(descriptors: [Option<(BorrowedFd<'_>, Interest)>; N]
     fd::poll(descriptors)
 }
 
-/// Whether reading would not block, now.
-pub fn is_readable(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
-    fd::is_readable(descriptor)
+/// Whether reading would not block, now or within `patience`.
+pub fn is_readable(descriptor: BorrowedFd<'_>, patience: Duration) -> io::Result<bool> {
+    fd::is_readable(descriptor, patience)
 }
 
 /// Closes a descriptor that belongs to nothing in this process any more.
 pub fn adopt_and_close(number: RawFd) -> io::Result<()> {
     fd::adopt(number).map(drop)
+}
+
+/// The most memory that one of this process's ended children had, in bytes.
+pub fn largest_child() -> io::Result<u64> {
+    process::largest_child()
 }
 
 /// Kills one process.

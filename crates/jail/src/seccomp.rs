@@ -29,6 +29,8 @@ enum Check {
     ThreadOnly,
     /// Only harmless socket families.
     SocketFamily,
+    /// None of these bits in this argument.
+    NoBits(u32, u32),
     /// Not one of these values in this argument.
     NoneOf(u32, &'static [u32]),
     /// One of these values in this argument.
@@ -137,7 +139,12 @@ fn program_checks() -> Vec<(u32, Action)> {
     const TIOCSTI: u32 = 0x5412;
     const TIOCLINUX: u32 = 0x541c;
     const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
+    // Character and block devices; pipes, sockets and plain files have not this bit.
+    const DEVICE: u32 = libc::S_IFCHR;
     vec![
+        (number(libc::SYS_mknodat), Action::Check(Check::NoBits(2, DEVICE))),
+        #[cfg(target_arch = "x86_64")]
+        (number(libc::SYS_mknod), Action::Check(Check::NoBits(1, DEVICE))),
         (number(libc::SYS_clone), Action::Check(Check::PlainClone)),
         // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
         (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
@@ -245,6 +252,9 @@ fn leaf(action: Action) -> Vec<Instruction> {
             answer(ALLOW),
             refused,
         ],
+        Action::Check(Check::NoBits(index, bits)) => {
+            vec![argument(index), jump_any_bit(bits, 1, 0), answer(ALLOW), refused]
+        }
         Action::Check(Check::NoneOf(index, values)) => one_of(index, values, refused, answer(ALLOW)),
         Action::Check(Check::OneOf(index, values)) => one_of(index, values, answer(ALLOW), refused),
     }

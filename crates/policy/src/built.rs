@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::data::{PiiMode, Secrets};
 use crate::decide::Verdict;
 use crate::draft::Access;
@@ -74,7 +76,7 @@ impl Built {
 }
 
 /// One key whose mechanism is not there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unbuilt {
     /// The key.

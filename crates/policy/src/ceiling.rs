@@ -2,7 +2,10 @@
 //! draft asks for is measured; every key that it leaves out takes the stricter of the built-in
 //! default and the ceiling.
 
+use std::borrow::Borrow;
 use std::fmt;
+
+use serde::Serialize;
 
 use crate::decide::RuleSet;
 use crate::draft::{Access, Draft, FsDraft, MountDraft};
@@ -20,8 +23,8 @@ pub struct Ceiling {
 
 impl Ceiling {
     /// A ceiling as an operator wrote it; what it leaves out is as in the built-in default.
-    pub fn from_draft(draft: &Draft) -> Self {
-        let draft = Draft::builtin().layer(draft);
+    pub fn from_draft(draft: impl Borrow<Draft>) -> Self {
+        let draft = Draft::builtin().layer(draft.borrow());
         Self {
             above: vec![RuleSet {
                 prefix: "ceiling.".to_owned(),
@@ -44,7 +47,7 @@ impl Ceiling {
 }
 
 /// One key that asks for more than the ceiling allows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Excess {
     /// The key.
@@ -66,7 +69,7 @@ impl fmt::Display for Excess {
 }
 
 /// A draft that was refused, naming everything that is too much and every example that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TooMuch {
     /// The draft's name.
@@ -101,7 +104,8 @@ impl Draft {
             keys,
             examples,
         };
-        let failed = crate::example::check(&full);
+        // What the file says of itself, whatever a ceiling makes of it.
+        let failed = crate::example::check(&Self::builtin().layer(&self));
         if !measure.excess.is_empty() || !failed.is_empty() {
             return Err(refused(measure.excess, failed));
         }

@@ -62,7 +62,8 @@ impl fmt::Display for Rule {
 }
 
 /// An answer and the rule that gave it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", content = "rule", rename_all = "snake_case")]
 pub enum Decision {
     /// It may happen.
     Allow(Rule),

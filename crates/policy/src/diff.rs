@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::draft::Draft;
@@ -10,7 +11,8 @@ use crate::policy::Policy;
 use crate::units::{Bytes, Cpus, Period};
 
 /// What a change is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Topic {
     /// A host can or cannot be reached any more.
@@ -36,7 +38,8 @@ pub enum Topic {
 }
 
 /// Which way the fence moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// More is possible than before.
     Weaker,
@@ -47,7 +50,7 @@ pub enum Direction {
 }
 
 /// One change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
     /// The key.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::decide::{Decision, RuleSet, Verdict, strictest};
@@ -14,7 +15,7 @@ use crate::tools::History;
 use crate::url::UrlPath;
 
 /// An example whose answer is not the expected one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailedExample {
     /// Where it stands: `examples[2]`.

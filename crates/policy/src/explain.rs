@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::decide::{Decision, Rule, Verdict, strictest};
@@ -55,7 +56,7 @@ pub enum Question {
 }
 
 /// The answer to a [`Question`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The answer; `None` for limits and for questions that cannot be asked.

@@ -26,6 +26,10 @@ pub fn fuzz_policy(bytes: &[u8]) {
     };
     let again = Draft::parse(&written, "fuzz");
     assert_eq!(again.as_ref(), Ok(&draft), "what is written reads back");
+    let Ok(yaml) = draft.to_yaml() else {
+        unreachable!("every draft can be written");
+    };
+    assert_eq!(Draft::parse(&yaml, "fuzz").as_ref(), Ok(&draft), "as YAML too: {yaml}");
     let bare = Draft {
         examples: Vec::new(),
         ..draft

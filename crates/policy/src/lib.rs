@@ -48,7 +48,7 @@ pub use draft::{
 };
 pub use example::FailedExample;
 pub use explain::{Explanation, Question};
-pub use parse::{MAX_DOCUMENT, ParseError};
+pub use parse::{MAX_DOCUMENT, ParseError, WriteError};
 pub use policy::{Audit, Fs, Limits, Mount, Policy};
 pub use preset::{NetPreset, preset_text, presets};
 pub use schema::schema;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter, Options, UserMessageFormatter};
 
 use crate::draft::Draft;
@@ -14,7 +14,7 @@ use crate::node::{At, Node, NodeError, Value};
 pub const MAX_DOCUMENT: usize = 1 << 20;
 
 /// A policy document that was refused, with the place and, where possible, the way out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ParseError {
     /// The name under which the document was handed in.
     pub file: String,
@@ -73,11 +73,28 @@ impl ParseError {
     }
 }
 
+/// A draft that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write policy `{name}` as YAML")]
+pub struct WriteError {
+    /// The draft's name.
+    name: String,
+    source: serde_saphyr::ser::Error,
+}
+
 impl Draft {
     /// Reads a draft from YAML or JSON; `name` is what errors and the policy call it.
     pub fn parse(text: &str, name: &str) -> Result<Self, ParseError> {
         let node = read(text, name)?;
         decode(node, name).map(|draft| draft.named(name))
+    }
+
+    /// This draft as a YAML file that reads back as the same draft.
+    pub fn to_yaml(&self) -> Result<String, WriteError> {
+        serde_saphyr::to_string(self).map_err(|source| WriteError {
+            name: self.name.clone(),
+            source,
+        })
     }
 
     /// This draft with one dotted key changed; `value` is YAML. Lists and maps are layered.

@@ -7,7 +7,7 @@ use crate::draft::Draft;
 /// The JSON Schema (2020-12) of the policy file, with a description of every key.
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Draft);
-    schema.insert("$id".to_owned(), "https://ringfence.dev/schema/policy-1.json".into());
+    schema.insert("$id".to_owned(), "urn:ringfence:policy:1".into());
     schema.to_value()
 }
 

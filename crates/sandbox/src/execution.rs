@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_jail::SyscallListener;
 use ringfence_jail::cgroup::{GroupError, Leaf};
-use ringfence_wire::{Job, JobKind, Language, List, Outcome, StdinMode, Stream, Text, ToChild, VERSION};
+use ringfence_wire::{Job, JobKind, Language, List, Outcome, OutcomeKind, StdinMode, Stream, Text, ToChild, VERSION};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 use tokio::time;
@@ -203,6 +203,7 @@ pub(crate) struct Followed {
     written: (u64, u64),
     wall: Duration,
     violations: Violations,
+    watched: Watch,
 }
 
 /// What the child sends, taken.
@@ -292,7 +293,12 @@ pub(crate) async fn follow(
             piece = feed.next_piece(), if feed.wants_a_piece(pipe) => feed.take(piece),
         }
     };
-    Ok(Followed { verdict, value: taken.value, written: taken.written, wall: started.elapsed(), violations })
+    if prepared.leaf.is_none() {
+        // The last look while its processes are still there to be looked at.
+        watched.note_processes(sandbox);
+    }
+    let (value, written, wall) = (taken.value, taken.written, started.elapsed());
+    Ok(Followed { verdict, value, written, wall, violations, watched })
 }
 
 async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<ringfence_jail::Stopped, RunError> {
@@ -338,14 +344,17 @@ pub(crate) fn conclude(
                 written: (0, 0),
                 wall: Duration::ZERO,
                 violations: Violations::default(),
+                watched: Watch::new(sandbox),
             }
         }
         Err(error) => return Err(error),
     };
-    let mut watched = Watch::new(sandbox);
-    let counted = watched.counted(sandbox, prepared.leaf.as_ref())?;
+    let counted = followed.watched.counted(sandbox, prepared.leaf.as_ref())?;
+    let out_of_memory = outcome.as_ref().is_some_and(|outcome| outcome.kind == OutcomeKind::OutOfMemory);
     let verdict = match (followed.verdict, counted.limit) {
         (Verdict::Finished, Some(limit)) => Verdict::Limit(limit),
+        // Where the kernel's answer to a request for memory is the limit, only the program sees it.
+        (Verdict::Finished, None) if out_of_memory => Verdict::Limit(Limit::Memory),
         (Verdict::Finished, None) if outcome.is_none() => Verdict::Died,
         (verdict, _) => verdict,
     };

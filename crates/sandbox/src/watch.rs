@@ -53,8 +53,13 @@ impl Watch {
         }
     }
 
+    /// Remembers what the processes use now.
+    pub(crate) fn note_processes(&mut self, sandbox: &Sandbox) {
+        self.seen = self.seen.most(tree::totals(sandbox.pid()));
+    }
+
     /// The same after the end, with what was used.
-    pub(crate) fn counted(&mut self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<Counted, RunError> {
+    pub(crate) fn counted(&self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<Counted, RunError> {
         let (limit, cpu, peak_memory) = match leaf {
             Some(leaf) => {
                 let usage = leaf.usage()?;

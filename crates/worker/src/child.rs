@@ -49,7 +49,7 @@ pub fn run(born: Born<'_>) -> ! {
             Some(python) => interpreter::run(&mut shared.borrow_mut(), python),
             None => inside::leave(CANNOT_CONFINE),
         },
-        Language::Program => program::run(&mut shared.borrow_mut()),
+        Language::Program => program::run(&mut shared.borrow_mut(), born.preparation.limits.private_memory),
     };
     let mut pipe = shared.borrow_mut();
     pipe.tell(&FromChild::Done(outcome));

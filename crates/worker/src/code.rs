@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use ringfence_jail::inside;
 use ringfence_jail::seccomp::Filter;
@@ -9,12 +10,15 @@ use ringfence_wire::{Diagnostic, Fault, FromChild, JobKind, Language, List, Outc
 
 use crate::child::{engine_places, plain_fault, plain_outcome};
 use crate::js::{self, Engine, EngineLimits, Output, Program};
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Waiting};
 
 /// Leaves most of the process's 8 MiB to the engine.
 const ENGINE_STACK: usize = 4 << 20;
 
-const CANNOT_CONFINE: i32 = 72;
+/// A job that comes at once is not kept waiting by what only later programs would gain from.
+const WARM_UP_AFTER: Duration = Duration::from_millis(2);
+
+const CANNOT_START: i32 = 72;
 
 impl Output for Pipe {
     fn stdout(&mut self, bytes: &[u8]) {
@@ -33,11 +37,16 @@ pub fn run(shared: &Rc<RefCell<Pipe>>, filter: &Filter) -> Outcome {
         stack: ENGINE_STACK,
     });
     if inside::confine(&engine_places()).is_err() || inside::install(filter).is_err() {
-        inside::leave(CANNOT_CONFINE);
+        inside::leave(CANNOT_START);
     }
     let (job, source) = {
         let mut pipe = shared.borrow_mut();
         pipe.tell(&FromChild::Ready);
+        if let (Ok(engine), Waiting::Idle) = (&engine, pipe.linger(WARM_UP_AFTER)) {
+            if engine.warm_up().is_err() {
+                inside::leave(CANNOT_START);
+            }
+        }
         let job = pipe.job();
         pipe.tell(&FromChild::Started);
         job
@@ -66,7 +75,7 @@ pub fn run(shared: &Rc<RefCell<Pipe>>, filter: &Filter) -> Outcome {
             };
             run_program(shared, engine, &program)
         }
-        (Ok(_), JobKind::Program { .. } | JobKind::Shell { .. }) => inside::leave(CANNOT_CONFINE),
+        (Ok(_), JobKind::Program { .. } | JobKind::Shell { .. }) => inside::leave(CANNOT_START),
     };
     let mut pipe = shared.borrow_mut();
     for stream in [Stream::Stdout, Stream::Stderr, Stream::Value] {

@@ -26,8 +26,8 @@ struct Command {
     cwd: String,
 }
 
-/// Waits for the job, runs it.
-pub fn run(pipe: &mut Pipe) -> Outcome {
+/// Waits for the job, runs it. `memory` is what each process may have where nothing else counts it.
+pub fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     pipe.tell(&FromChild::Ready);
     let (job, source) = pipe.job();
     pipe.tell(&FromChild::Started);
@@ -39,7 +39,17 @@ pub fn run(pipe: &mut Pipe) -> Outcome {
         }
     };
     pipe.end(Stream::Value);
-    outcome
+    match memory {
+        Some(memory) if outcome.kind == OutcomeKind::Failed && reached(memory) => {
+            plain_outcome(OutcomeKind::OutOfMemory, outcome.exit_code, None)
+        }
+        _ => outcome,
+    }
+}
+
+/// A program that failed after one of its processes had most of what it may have, failed for want of more.
+fn reached(memory: u64) -> bool {
+    inside::largest_child().is_ok_and(|largest| largest > memory / 4 * 3)
 }
 
 fn end_streams(pipe: &mut Pipe) {

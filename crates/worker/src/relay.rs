@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use ringfence_jail::inside::{self, Interest};
 use ringfence_wire::Stream;
@@ -134,7 +135,7 @@ impl Relay {
                     &self.stderr
                 };
                 let Some(reader) = end else { break };
-                if !inside::is_readable(reader.as_fd())? {
+                if !inside::is_readable(reader.as_fd(), Duration::ZERO)? {
                     break;
                 }
                 if pipe.room(stream) == 0 {

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use super::{read, relay, shown};
+use super::{Built, executable, read, relay, shown};
 
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -45,4 +45,22 @@ fn a_flood_on_one_output_does_not_block_the_other() {
     let script = "i=0; while [ $i -lt 20000 ]; do echo out; echo err >&2; i=$((i+1)); done";
     let seen = relay(&mut shell(script), std::io::sink(), std::io::sink()).unwrap();
     assert_eq!(seen.lines.len(), 40_000);
+}
+
+#[test]
+fn an_artifact_that_can_be_run_is_found_in_cargos_messages() {
+    let message = r#"{"reason":"compiler-artifact","package_id":"path+file:///src/crates/cli#ringfence-cli@0.1.0",
+        "manifest_path":"/src/crates/cli/Cargo.toml","target":{"kind":["test"],"name":"it"},
+        "profile":{"test":true},"executable":"/src/target/debug/deps/it-1234"}"#;
+    let expected = Built {
+        package: "ringfence-cli".to_owned(),
+        folder: "/src/crates/cli".into(),
+        name: "it".to_owned(),
+        test: true,
+        path: "/src/target/debug/deps/it-1234".into(),
+    };
+    assert_eq!(executable(message), Some(expected));
+    assert_eq!(executable(&message.replace("\"/src/target/debug/deps/it-1234\"", "null")), None);
+    assert_eq!(executable(r#"{"reason":"build-finished","success":true}"#), None);
+    assert_eq!(executable("not JSON"), None);
 }

@@ -65,11 +65,8 @@ pub(super) const BANNED: &[c_long] = &[
     libc::SYS_set_mempolicy,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
-    libc::SYS_mknodat,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_mknod,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
     #[cfg(target_arch = "x86_64")]
@@ -138,6 +135,8 @@ pub(super) const ENGINE: &[c_long] = &[
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_time,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
 ];
 
 /// What a Python program needs beyond the engine: the file system calls of the standard library, threads, `asyncio`.
@@ -226,8 +225,6 @@ pub(super) const PYTHON_MORE: &[c_long] = &[
     libc::SYS_unlink,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_rmdir,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_mkdir,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_rename,
     #[cfg(target_arch = "x86_64")]

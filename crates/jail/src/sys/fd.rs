@@ -116,12 +116,13 @@ pub(crate) fn poll<const N: usize>(
     }))
 }
 
-/// Whether reading would not block, now.
+/// Whether reading would not block, now or within `patience`.
 #[cfg(feature = "inside")]
-pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
+pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<bool> {
+    let milliseconds = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
     let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: the pointer and count describe `one`; a timeout of 0 never blocks.
-    Ok(check_int(unsafe { libc::poll(&raw mut one, 1, 0) })? > 0)
+    // SAFETY: the pointer and count describe `one`; the descriptor is borrowed for the call.
+    Ok(check_int(unsafe { libc::poll(&raw mut one, 1, milliseconds) })? > 0)
 }
 
 /// A sealed, anonymous, executable file holding `bytes`.

@@ -274,6 +274,17 @@ pub(crate) fn ignore_signal(number: i32) {
     unsafe { libc::signal(number, libc::SIG_IGN) };
 }
 
+/// The largest resident size of an ended child, or of one of its own ended children, in bytes.
+#[cfg(feature = "inside")]
+pub(crate) fn largest_child() -> io::Result<u64> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is room for what getrusage fills.
+    check_int(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) })?;
+    // SAFETY: getrusage succeeded, and an all-zero rusage is valid anyway.
+    let kib = unsafe { usage.assume_init() }.ru_maxrss;
+    Ok(u64::try_from(kib).unwrap_or(0) * 1024)
+}
+
 /// A handle of the process `pid`.
 #[cfg(feature = "inside")]
 pub(crate) fn handle_of(pid: i32) -> io::Result<OwnedFd> {

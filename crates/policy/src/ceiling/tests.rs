@@ -11,7 +11,7 @@ fn draft(text: &str) -> Draft {
 /// The keys that are too much.
 #[track_caller]
 fn check(ceiling: &str, asked: &str, expected: &[&str]) {
-    let ceiling = Ceiling::from_draft(&draft(ceiling));
+    let ceiling = Ceiling::from_draft(draft(ceiling));
     let keys: Vec<String> = match draft(asked).under(&ceiling) {
         Ok(_) => Vec::new(),
         Err(error) => {
@@ -230,7 +230,7 @@ fn what_is_not_asked_is_never_wider_than_the_ceiling() {
 
 #[test]
 fn the_message_names_asked_and_allowed() {
-    let ceiling = Ceiling::from_draft(&draft("proc: { mem_limit: 1GiB }"));
+    let ceiling = Ceiling::from_draft(draft("proc: { mem_limit: 1GiB }"));
     let error = draft("proc: { mem_limit: 2GiB }\ntools: { rules: [{ allow: 'a.*' }] }")
         .under(&ceiling)
         .unwrap_err();
@@ -311,6 +311,26 @@ prop_compose! {
     }
 }
 
+/// Takes one key out of a draft.
+fn strip(draft: &mut Draft, key: &str) {
+    let place = key
+        .split(['[', ']'])
+        .nth(1)
+        .map(|index| index.parse::<usize>().unwrap());
+    let net = draft.net.as_mut().unwrap();
+    let tools = draft.tools.as_mut().unwrap();
+    match key.split('[').next().unwrap() {
+        "tools.default" => tools.default = None,
+        "tools.rules" => drop(tools.rules.remove(place.unwrap())),
+        "net.enabled" => net.enabled = None,
+        "net.default" => net.default = None,
+        "net.allowlist" => drop(net.allowlist.remove(place.unwrap())),
+        "proc.mem_limit" => draft.proc.as_mut().unwrap().mem_limit = None,
+        "proc.fork_limit" => draft.proc.as_mut().unwrap().fork_limit = None,
+        other => panic!("{other} was not asked for"),
+    }
+}
+
 fn answers(policy: &Policy) -> Vec<Decision> {
     let mut answers = Vec::new();
     for tool in ["a.x", "a.y", "b.x", "b.xy", "c.x"] {
@@ -359,6 +379,22 @@ proptest! {
                 prop_assert!(policy.limits().memory <= most.limits().memory);
                 prop_assert!(policy.limits().processes <= most.limits().processes);
             }
+        }
+    }
+
+    #[test]
+    fn without_the_named_keys_a_draft_is_accepted_and_no_looser(asked in any_draft(), top in any_draft()) {
+        let ceiling = Ceiling::from_draft(&top);
+        let most = top.under(&Ceiling::own_word()).unwrap();
+        let mut asked = asked;
+        if let Err(error) = asked.clone().under(&ceiling) {
+            for excess in error.keys.iter().rev() {
+                strip(&mut asked, &excess.key);
+            }
+        }
+        let policy = asked.under(&ceiling).unwrap();
+        for (mine, above) in answers(&policy).iter().zip(answers(&most)) {
+            prop_assert!(mine.verdict() >= above.verdict(), "{:?} {:?}", mine, above);
         }
     }
 

@@ -96,7 +96,7 @@ fn a_limit_is_explained_with_its_ceiling() {
         &limit("mem_limt"),
         "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output\nhint: did you mean `mem_limit`?",
     );
-    let ceiling = Ceiling::from_draft(&Draft::parse("proc: { wall_timeout: 1m }", "c").unwrap());
+    let ceiling = Ceiling::from_draft(Draft::parse("proc: { wall_timeout: 1m }", "c").unwrap());
     let policy = Draft::empty().under(&ceiling).unwrap();
     let sentence = policy.explain(&limit("wall_timeout")).sentence;
     assert_eq!(sentence, "`proc.wall_timeout` is 30s, the ceiling allows 1m");

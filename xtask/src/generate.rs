@@ -1,0 +1,109 @@
+//! The checked-in files that the program itself writes: the policy's JSON Schema and the command line reference.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::program;
+
+const SCHEMA: &str = "docs/reference/policy.schema.json";
+const REFERENCE: &str = "docs/reference/cli.md";
+const FILES: [&str; 2] = [SCHEMA, REFERENCE];
+
+/// The width that help is wrapped at, whatever terminal this runs in.
+const WIDTH: &str = "100";
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Change nothing; fail when a file differs from what would be written
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.check {
+        let stale = stale(root)?;
+        for file in &stale {
+            eprintln!("error: `{file}` differs from what the program prints; run `cargo xtask generate`");
+        }
+        return Ok(if stale.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    let program = program::ringfence(root)?;
+    for file in FILES {
+        let place = root.join(file);
+        let folder = place.parent().unwrap_or(root);
+        fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
+        let text = content(&program, file)?;
+        fs::write(&place, text).with_context(|| format!("cannot write `{file}`"))?;
+        println!("{file}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files that are there and differ from what would be written. Builds the program only when one is there.
+pub(crate) fn stale(root: &Path) -> Result<Vec<&'static str>> {
+    let present: Vec<_> = FILES.into_iter().filter(|file| root.join(file).exists()).collect();
+    if present.is_empty() {
+        return Ok(Vec::new());
+    }
+    compare(root, &program::ringfence(root)?, &present)
+}
+
+fn compare(root: &Path, program: &Path, files: &[&'static str]) -> Result<Vec<&'static str>> {
+    let mut stale = Vec::new();
+    for &file in files {
+        let text = fs::read_to_string(root.join(file)).with_context(|| format!("cannot read `{file}`"))?;
+        if text != content(program, file)? {
+            stale.push(file);
+        }
+    }
+    Ok(stale)
+}
+
+fn content(program: &Path, file: &str) -> Result<String> {
+    if file == SCHEMA { said(program, &["policy", "schema"]) } else { reference(program) }
+}
+
+fn reference(program: &Path) -> Result<String> {
+    let mut text = String::from(
+        "# Command line reference\n\n\
+         What every command says for itself; `cargo xtask generate` writes this page.\n",
+    );
+    let mut waiting = vec![Vec::new()];
+    while let Some(command) = waiting.pop() {
+        let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
+        words.push("--help");
+        let help = said(program, &words)?;
+        let name = std::iter::once("ringfence").chain(command.iter().map(String::as_str));
+        let name = name.collect::<Vec<_>>().join(" ");
+        let lines: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
+        text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
+        for below in subcommands(&help).into_iter().rev() {
+            let mut deeper = command.clone();
+            deeper.push(below.to_owned());
+            waiting.push(deeper);
+        }
+    }
+    Ok(text)
+}
+
+/// The names in the list of commands, but the one that only repeats the help.
+fn subcommands(help: &str) -> Vec<&str> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| line.is_empty() || line.starts_with(' '));
+    let names = listed.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
+}
+
+/// What the program prints when no terminal and no setting of the caller can change it.
+fn said(program: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("COLUMNS", WIDTH).env("HOME", "/nonexistent");
+    program::read(&mut command)
+}
+
+#[cfg(test)]
+mod tests;

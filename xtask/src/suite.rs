@@ -1,0 +1,107 @@
+//! Every suite, one step after another; the first failure ends it.
+
+mod checks;
+mod examples;
+mod install;
+mod ordinary;
+mod skips;
+mod tally;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Install nothing, and do not look at what is missing
+    #[arg(long)]
+    fast: bool,
+    /// Only these steps, in their order
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Step>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Step {
+    Install,
+    Format,
+    Clippy,
+    Tests,
+    Ordinary,
+    Tidy,
+    Docs,
+    Examples,
+    Bench,
+}
+
+/// How a step ended that did not fail.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// With a few words, such as how many tests ran.
+    Passed(String),
+    /// Nothing to do here, and why; it does not count.
+    Absent(String),
+}
+
+/// The steps, what they do, and the name they go by.
+pub(crate) fn run(root: &Path, arguments: &Arguments, bench: bool) -> Result<ExitCode> {
+    let steps = chosen(arguments, bench);
+    let mut passed = 0;
+    for step in steps {
+        let name = step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        eprintln!("== {name}");
+        let start = Instant::now();
+        match step.run(root) {
+            Ok(Outcome::Passed(words)) => {
+                passed += 1;
+                eprintln!("== {name}: passed in {:.1} s{words}", start.elapsed().as_secs_f64());
+            }
+            Ok(Outcome::Absent(reason)) => eprintln!("== {name}: {reason}"),
+            Err(error) => {
+                eprintln!("== {name}: failed: {error:#}");
+                println!("{passed} passed, 1 failed");
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    println!("{passed} passed, 0 failed");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(arguments: &Arguments, bench: bool) -> Vec<Step> {
+    let wanted = |step: &Step| arguments.only.is_empty() || arguments.only.contains(step);
+    let possible = |step: &Step| match step {
+        Step::Install => !arguments.fast,
+        Step::Bench => bench,
+        _ => true,
+    };
+    Step::value_variants().iter().copied().filter(|step| wanted(step) && possible(step)).collect()
+}
+
+impl Step {
+    fn run(self, root: &Path) -> Result<Outcome> {
+        match self {
+            Self::Install => install::run(),
+            Self::Format => checks::format(root),
+            Self::Clippy => checks::clippy(root),
+            Self::Tests => checks::tests(root),
+            Self::Ordinary => ordinary::run(root),
+            Self::Tidy => checks::own(root, &["tidy"]),
+            Self::Docs => checks::docs(root),
+            Self::Examples => examples::run(root),
+            Self::Bench => checks::own(root, &["bench", "--brief"]),
+        }
+    }
+}
+
+/// As a detail behind the time a step took.
+fn passed(words: &str) -> Outcome {
+    let separator = if words.is_empty() { "" } else { ": " };
+    Outcome::Passed(format!("{separator}{words}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! The steps that are one command each: cargo's own checks, the tests, and this program's other tasks.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::tally::Tally;
+use super::{Outcome, passed, skips};
+use crate::program;
+
+pub(super) fn format(root: &Path) -> Result<Outcome> {
+    run(program::cargo(root).args(["fmt", "--all", "--check"]))
+}
+
+pub(super) fn clippy(root: &Path) -> Result<Outcome> {
+    run(program::cargo(root).args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+}
+
+pub(super) fn docs(root: &Path) -> Result<Outcome> {
+    let mut cargo = program::cargo(root);
+    run(cargo.args(["doc", "--no-deps", "--workspace", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Another task of this program, in a process of its own.
+pub(super) fn own(root: &Path, arguments: &[&str]) -> Result<Outcome> {
+    let here = env::current_exe().context("cannot find this program")?;
+    run(Command::new(here).current_dir(root).args(arguments))
+}
+
+/// All tests of the workspace: one process per test where nextest is there, which suits tests that make processes.
+pub(super) fn tests(root: &Path) -> Result<Outcome> {
+    let mut tally = Tally::default();
+    let mut cargo = program::cargo(root);
+    if has_nextest(root) {
+        cargo.args(["nextest", "run", "--workspace", "--locked", "--success-output", "immediate"]);
+        cargo.args(["--no-fail-fast", "--status-level", "fail"]);
+    } else {
+        cargo.args(["test", "--workspace", "--all-targets", "--locked", "--no-fail-fast", "--", "--show-output"]);
+    }
+    tally.add(&counted(&mut cargo)?);
+    let mut documented = program::cargo(root);
+    documented.args(["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
+    tally.add(&counted(&mut documented)?);
+    if tally.passed == 0 {
+        bail!("no test ran");
+    }
+    Ok(passed(&tally.to_string()))
+}
+
+fn has_nextest(root: &Path) -> bool {
+    let mut cargo = program::cargo(root);
+    cargo.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    cargo.status().is_ok_and(|status| status.success())
+}
+
+/// Runs a test command: it must succeed, and every test that skipped itself must have had a reason that counts.
+pub(super) fn counted(command: &mut Command) -> Result<Tally> {
+    let name = program::shown(command);
+    let seen = program::watch(command)?;
+    succeeded(seen.status, &name)?;
+    skips::judge(&seen.lines)?;
+    Ok(Tally::of(&seen.lines))
+}
+
+pub(super) fn run(command: &mut Command) -> Result<Outcome> {
+    let name = program::shown(command);
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start `{name}`"))?;
+    succeeded(status, &name)?;
+    Ok(passed(""))
+}
+
+fn succeeded(status: ExitStatus, name: &str) -> Result<()> {
+    if !status.success() {
+        bail!("`{name}` ended with {status}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

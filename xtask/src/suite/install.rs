@@ -1,0 +1,84 @@
+//! What the suites need from the system, and getting it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Outcome, checks, passed};
+
+/// A Debian package, the files of which one shows that it is there, and what needs it.
+struct Need {
+    package: &'static str,
+    files: &'static [&'static str],
+    why: &'static str,
+}
+
+const NEEDS: [Need; 7] = [
+    Need { package: "bubblewrap", files: &["usr/bin/bwrap"], why: "the benchmark's neighbour" },
+    Need {
+        package: "python3",
+        files: &["usr/bin/python3", "usr/local/bin/python3"],
+        why: "Python programs in the sandbox",
+    },
+    Need { package: "git", files: &["usr/bin/git", "usr/local/bin/git"], why: "`exec -- git`, and the list of files" },
+    Need { package: "gcc", files: &["usr/bin/cc", "usr/bin/gcc"], why: "the JavaScript engine and SQLite are C" },
+    Need {
+        package: "libc6-dev",
+        files: &["usr/lib/x86_64-linux-gnu/libc.a", "usr/lib/aarch64-linux-gnu/libc.a", "usr/lib64/libc.a", "usr/lib/libc.a"],
+        why: "the worker is linked statically",
+    },
+    Need { package: "util-linux", files: &["usr/bin/setpriv"], why: "the tests as an ordinary user" },
+    Need { package: "passwd", files: &["usr/sbin/useradd"], why: "the ordinary user" },
+];
+
+pub(super) fn run() -> Result<Outcome> {
+    let system = Path::new("/");
+    let missing = missing(system);
+    if missing.is_empty() {
+        return Ok(passed("nothing is missing"));
+    }
+    for need in &missing {
+        eprintln!("missing: {} ({})", need.package, need.why);
+    }
+    let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
+    let line = packages.join(" ");
+    if !is_root()? || !system.join("usr/bin/apt-get").exists() {
+        bail!("install what is missing, then run this again:\n{}", advice(&packages));
+    }
+    eprintln!("installing: {line}");
+    checks::run(apt().arg("update"))?;
+    checks::run(apt().args(["install", "-y", "--no-install-recommends"]).args(&packages))?;
+    let still: Vec<_> = self::missing(system).iter().map(|need| need.package).collect();
+    if !still.is_empty() {
+        bail!("installed, and still not there: {}", still.join(" "));
+    }
+    Ok(passed(&format!("installed {line}")))
+}
+
+/// The user that this process runs as owns its entry in `/proc`.
+pub(super) fn is_root() -> Result<bool> {
+    let own = fs::metadata("/proc/self").context("cannot read `/proc/self`")?;
+    Ok(own.uid() == 0)
+}
+
+fn missing(system: &Path) -> Vec<&'static Need> {
+    let there = |need: &&Need| need.files.iter().any(|file| system.join(file).exists());
+    NEEDS.iter().filter(|need| !there(need)).collect()
+}
+
+fn advice(packages: &[&str]) -> String {
+    let install = "apt-get install -y --no-install-recommends";
+    format!("  sudo sh -c 'apt-get update && {install} {}'", packages.join(" "))
+}
+
+fn apt() -> Command {
+    let mut apt = Command::new("apt-get");
+    apt.env("DEBIAN_FRONTEND", "noninteractive");
+    apt
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+use super::{judge, reason};
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_reason_that_counts_passes() {
+    assert!(judge(&lines("ok\n  SKIPPED: cgroup v2 controllers absent: memory\n")).is_ok());
+    assert!(judge(&lines("")).is_ok());
+}
+
+#[test]
+fn another_reason_fails_and_is_named_once() {
+    let error = judge(&lines("SKIPPED: too slow\nSKIPPED: too slow\nSKIPPED: needs root")).unwrap_err().to_string();
+    assert_eq!(error, "tests skipped themselves for reasons that do not count: too slow");
+}
+
+#[test]
+fn the_mark_stands_at_the_beginning() {
+    assert_eq!(reason("    SKIPPED: needs root"), Some("needs root"));
+    assert_eq!(reason("it was SKIPPED: needs root"), None);
+}

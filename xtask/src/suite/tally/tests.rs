@@ -1,0 +1,26 @@
+use super::Tally;
+
+fn tally(text: &str) -> Tally {
+    Tally::of(&text.lines().map(str::to_owned).collect::<Vec<_>>())
+}
+
+#[test]
+fn results_of_several_programs_add_up() {
+    let text = "test result: ok. 12 passed; 0 failed; 0 ignored\nnoise 5 passed\n\
+                test result: ok. 3 passed; 0 failed; 1 ignored";
+    assert_eq!(tally(text), Tally { passed: 15, skipped: 0 });
+}
+
+#[test]
+fn nextests_summary_is_read() {
+    let text = "     Summary [   0.047s] 48 tests run: 48 passed (1 slow), 2 skipped";
+    assert_eq!(tally(text), Tally { passed: 48, skipped: 0 });
+    assert_eq!(tally("     Summary [   1.2s] 1 test run: 1 passed, 0 skipped").passed, 1);
+}
+
+#[test]
+fn a_test_that_skipped_itself_did_not_run() {
+    let seen = tally("    SKIPPED: no controllers\ntest result: ok. 3 passed; 0 failed");
+    assert_eq!(seen, Tally { passed: 3, skipped: 1 });
+    assert_eq!(seen.to_string(), "2 tests ran, 1 not possible on this machine");
+}
