@@ -29,7 +29,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         for file in &stale {
             eprintln!("error: `{file}` differs from what the program prints; run `cargo xtask generate`");
         }
-        return Ok(if stale.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        return Ok(if stale.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
     }
     let program = program::ringfence(root)?;
     for file in FILES {
@@ -64,14 +68,18 @@ fn compare(root: &Path, program: &Path, files: &[&'static str]) -> Result<Vec<&'
 }
 
 fn content(program: &Path, file: &str) -> Result<String> {
-    if file == SCHEMA { said(program, &["policy", "schema"]) } else { reference(program) }
+    if file == SCHEMA {
+        said(program, &["policy", "schema"])
+    } else {
+        reference(program)
+    }
 }
 
 fn reference(program: &Path) -> Result<String> {
-    let mut text = String::from(
+    let mut parts = vec![String::from(
         "# Command line reference\n\n\
          What every command says for itself; `cargo xtask generate` writes this page.\n",
-    );
+    )];
     let mut waiting = vec![Vec::new()];
     while let Some(command) = waiting.pop() {
         let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -80,28 +88,37 @@ fn reference(program: &Path) -> Result<String> {
         let name = std::iter::once("ringfence").chain(command.iter().map(String::as_str));
         let name = name.collect::<Vec<_>>().join(" ");
         let lines: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
-        text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
+        parts.push(format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
         for below in subcommands(&help).into_iter().rev() {
             let mut deeper = command.clone();
             deeper.push(below.to_owned());
             waiting.push(deeper);
         }
     }
-    Ok(text)
+    Ok(parts.concat())
 }
 
 /// The names in the list of commands, but the one that only repeats the help.
 fn subcommands(help: &str) -> Vec<&str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.is_empty() || line.starts_with(' '));
-    let names = listed.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
-    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
+    let names = listed
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '));
+    names
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect()
 }
 
 /// What the program prints when no terminal and no setting of the caller can change it.
 fn said(program: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().env("COLUMNS", WIDTH).env("HOME", "/nonexistent");
+    command
+        .args(arguments)
+        .env_clear()
+        .env("COLUMNS", WIDTH)
+        .env("HOME", "/nonexistent");
     program::read(&mut command)
 }
 

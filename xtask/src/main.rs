@@ -17,7 +17,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Checks the house rules, generates checked-in files, runs the suites")]
+#[command(
+    name = "cargo xtask",
+    about = "Checks the house rules, generates checked-in files, runs the suites"
+)]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -40,7 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Generate(arguments) => generate::run(&root, &arguments),
         Task::Test(arguments) => {
             let bench = Arguments::command().find_subcommand("bench").is_some();
-            suite::run(&root, &arguments, bench)
+            Ok(suite::run(&root, &arguments, bench))
         }
     }
 }

@@ -11,7 +11,13 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// What `cargo run` tells this program about itself; a cargo started from here must not inherit it.
-const OURS: [&str; 5] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
+const OURS: [&str; 5] = [
+    "CARGO_PKG_",
+    "CARGO_MANIFEST_",
+    "CARGO_BIN_",
+    "CARGO_CRATE_",
+    "CARGO_PRIMARY_",
+];
 
 /// The folder that holds the workspace's `Cargo.toml`.
 pub(crate) fn workspace() -> PathBuf {
@@ -40,6 +46,25 @@ pub(crate) fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
+/// The project's files as paths from the root: what git tracks or would track, without links and what is gone.
+pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
+    let mut git = Command::new("git");
+    // The folder may belong to another user, as in a container that mounts it.
+    git.current_dir(root).args(["-c", "safe.directory=*", "ls-files", "-z"]);
+    git.args(["--cached", "--others", "--exclude-standard", "--deduplicate"]);
+    let listed = read(&mut git)?;
+    let is_file = |path: &&str| root.join(path).symlink_metadata().is_ok_and(|found| found.is_file());
+    let files: Vec<_> = listed
+        .split_terminator('\0')
+        .filter(is_file)
+        .map(str::to_owned)
+        .collect();
+    if files.is_empty() {
+        bail!("git lists no files in `{}`", root.display());
+    }
+    Ok(files)
+}
+
 /// A program or test program that cargo built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Built {
@@ -55,13 +80,17 @@ pub(crate) struct Built {
 pub(crate) fn ringfence(root: &Path) -> Result<PathBuf> {
     let built = build(root, &["build", "--workspace", "--bin", "ringfence"])?;
     let found = built.into_iter().find(|built| built.name == "ringfence" && !built.test);
-    found.map(|built| built.path).context("cargo built no program named `ringfence`")
+    found
+        .map(|built| built.path)
+        .context("cargo built no program named `ringfence`")
 }
 
 /// Builds with the given arguments; what can be run.
 pub(crate) fn build(root: &Path, arguments: &[&str]) -> Result<Vec<Built>> {
     let mut cargo = cargo(root);
-    cargo.args(arguments).args(["--locked", "--message-format=json-render-diagnostics"]);
+    cargo
+        .args(arguments)
+        .args(["--locked", "--message-format=json-render-diagnostics"]);
     cargo.stderr(Stdio::inherit());
     let said = read(&mut cargo)?;
     Ok(said.lines().filter_map(executable).collect())
@@ -83,7 +112,10 @@ fn executable(message: &str) -> Option<Built> {
 /// Standard output of a command that must succeed; its standard error is shown only when it does not.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let name = shown(command);
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start `{name}`"))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start `{name}`"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("`{name}` ended with {}\n{}", output.status, said.trim_end());
@@ -103,15 +135,21 @@ pub(crate) fn watch(command: &mut Command) -> Result<Watched> {
     relay(command, io::stdout(), io::stderr())
 }
 
-fn relay(command: &mut Command, out: impl Write, err: impl Write + Send) -> Result<Watched> {
+/// The same with the output going elsewhere.
+pub(crate) fn relay(command: &mut Command, out: impl Write, err: impl Write + Send) -> Result<Watched> {
     let name = shown(command);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let kept = thread::scope(|scope| -> io::Result<Vec<String>> {
         let errors = scope.spawn(|| stderr.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, err)));
         let mut lines = stdout.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, out))?;
-        let said = errors.join().map_err(|_| io::Error::other("the reader of standard error panicked"))?;
+        let said = errors
+            .join()
+            .map_err(|_| io::Error::other("the reader of standard error panicked"))?;
         lines.extend(said?);
         Ok(lines)
     });

@@ -46,12 +46,14 @@ enum Outcome {
     Absent(String),
 }
 
-/// The steps, what they do, and the name they go by.
-pub(crate) fn run(root: &Path, arguments: &Arguments, bench: bool) -> Result<ExitCode> {
+/// Runs the steps; `bench` says whether there is such a task.
+pub(crate) fn run(root: &Path, arguments: &Arguments, bench: bool) -> ExitCode {
     let steps = chosen(arguments, bench);
     let mut passed = 0;
     for step in steps {
-        let name = step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let name = step
+            .to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned());
         eprintln!("== {name}");
         let start = Instant::now();
         match step.run(root) {
@@ -63,22 +65,22 @@ pub(crate) fn run(root: &Path, arguments: &Arguments, bench: bool) -> Result<Exi
             Err(error) => {
                 eprintln!("== {name}: failed: {error:#}");
                 println!("{passed} passed, 1 failed");
-                return Ok(ExitCode::FAILURE);
+                return ExitCode::FAILURE;
             }
         }
     }
     println!("{passed} passed, 0 failed");
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 fn chosen(arguments: &Arguments, bench: bool) -> Vec<Step> {
     let wanted = |step: &Step| arguments.only.is_empty() || arguments.only.contains(step);
-    let possible = |step: &Step| match step {
-        Step::Install => !arguments.fast,
-        Step::Bench => bench,
-        _ => true,
-    };
-    Step::value_variants().iter().copied().filter(|step| wanted(step) && possible(step)).collect()
+    let possible = |step: &Step| (*step != Step::Install || !arguments.fast) && (*step != Step::Bench || bench);
+    Step::value_variants()
+        .iter()
+        .copied()
+        .filter(|step| wanted(step) && possible(step))
+        .collect()
 }
 
 impl Step {

@@ -41,11 +41,19 @@ struct Finding {
 impl Finding {
     fn fault(rule: &'static str, place: impl Into<String>, message: impl Into<String>) -> Self {
         let (place, message) = (place.into(), message.into());
-        Self { weight: Weight::Fault, rule, place, message }
+        Self {
+            weight: Weight::Fault,
+            rule,
+            place,
+            message,
+        }
     }
 
     fn notice(rule: &'static str, place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { weight: Weight::Notice, ..Self::fault(rule, place, message) }
+        Self {
+            weight: Weight::Notice,
+            ..Self::fault(rule, place, message)
+        }
     }
 }
 
@@ -72,10 +80,17 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     for finding in &findings {
         eprintln!("{finding}");
     }
-    let faults = findings.iter().filter(|finding| finding.weight == Weight::Fault).count();
+    let faults = findings
+        .iter()
+        .filter(|finding| finding.weight == Weight::Fault)
+        .count();
     let notices = findings.len() - faults;
     println!("tidy: {} files, {faults} errors, {notices} notices", tree.files().len());
-    Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if faults == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {

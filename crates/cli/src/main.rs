@@ -1,2 +1,40 @@
-//! The program.
-fn main() {}
+//! The `ringfence` program: arguments, configuration, composition, words for people. How anything works is not known here.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod fault;
+mod logs;
+mod print;
+mod settings;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::Args;
+use crate::print::Printer;
+use crate::settings::Settings;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return args::answer(&error),
+    };
+    let settings = Settings::read();
+    let printer = Printer::new(args.words, settings.plain);
+    logs::start(&args, &settings);
+    let shape = args.command.shape();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return printer.fault(&fault::no_runtime(&error), shape),
+    };
+    let outcome = runtime.block_on(commands::start(args.command, &settings, &printer));
+    // Whatever still blocks a thread (a terminal that is read from, say) must not hold the program.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(code) => code,
+        Err(fault) => printer.fault(&fault, shape),
+    }
+}

@@ -6,6 +6,8 @@
 //! The feature `host` makes jails; `inside` holds what the worker needs after it is confined; `attack` the attempts that
 //! the escape probes make.
 
+#[cfg(feature = "attack")]
+pub mod attack;
 mod landlock;
 pub mod seccomp;
 mod sys;

@@ -1,2 +1,9 @@
-//! Escape probes and doubles for tests.
+//! What tests and benchmarks share: timing, peers to compare with, looks at this process and its sandboxes.
+//!
+//! Never linked by the product.
 #![forbid(unsafe_code)]
+
+pub mod peers;
+pub mod sandboxes;
+pub mod timing;
+pub mod traces;

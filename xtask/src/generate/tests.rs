@@ -22,7 +22,10 @@ Options:
 #[test]
 fn commands_are_read_from_the_help() {
     assert_eq!(subcommands(HELP), ["run", "policy"]);
-    assert_eq!(subcommands("Usage: ringfence run\n\nOptions:\n  -h\n"), Vec::<&str>::new());
+    assert_eq!(
+        subcommands("Usage: ringfence run\n\nOptions:\n  -h\n"),
+        Vec::<&str>::new()
+    );
 }
 
 /// A program with one group of commands, whose help names the width it was given.
@@ -47,7 +50,12 @@ fn the_reference_walks_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let text = content(&program(folder.path()), REFERENCE).unwrap();
     let headings: Vec<_> = text.lines().filter(|line| line.starts_with("## ")).collect();
-    let expected = ["## `ringfence`", "## `ringfence policy`", "## `ringfence policy schema`", "## `ringfence run`"];
+    let expected = [
+        "## `ringfence`",
+        "## `ringfence policy`",
+        "## `ringfence policy schema`",
+        "## `ringfence run`",
+    ];
     assert_eq!(headings, expected);
     assert!(text.contains("```text\nTop 100\n\nCommands:"), "{text}");
     assert!(text.contains("```text\nLeaf run\n```\n"), "{text}");

@@ -21,12 +21,17 @@ fn reading_gives_standard_output_alone() {
 #[test]
 fn reading_a_failure_names_the_command_and_what_it_said() {
     let error = read(&mut shell("echo because >&2; exit 3")).unwrap_err().to_string();
-    assert!(error.contains("sh -c") && error.contains("exit status: 3") && error.contains("because"), "{error}");
+    assert!(
+        error.contains("sh -c") && error.contains("exit status: 3") && error.contains("because"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_missing_program_is_named() {
-    let error = read(&mut Command::new("/nowhere/no-such-program")).unwrap_err().to_string();
+    let error = read(&mut Command::new("/nowhere/no-such-program"))
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "cannot start `no-such-program`");
 }
 
@@ -35,7 +40,10 @@ fn watching_keeps_the_lines_of_both_outputs_and_the_status() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut command = shell("echo out; printf 'bad \\377 byte\\nlast' >&2; exit 4");
     let seen = relay(&mut command, &mut out, &mut err).unwrap();
-    assert_eq!((out.as_slice(), err.as_slice()), (&b"out\n"[..], &b"bad \xff byte\nlast"[..]));
+    assert_eq!(
+        (out.as_slice(), err.as_slice()),
+        (&b"out\n"[..], &b"bad \xff byte\nlast"[..])
+    );
     assert_eq!(seen.status.code(), Some(4));
     assert_eq!(seen.lines, ["out", "bad \u{fffd} byte", "last"]);
 }
@@ -60,7 +68,10 @@ fn an_artifact_that_can_be_run_is_found_in_cargos_messages() {
         path: "/src/target/debug/deps/it-1234".into(),
     };
     assert_eq!(executable(message), Some(expected));
-    assert_eq!(executable(&message.replace("\"/src/target/debug/deps/it-1234\"", "null")), None);
+    assert_eq!(
+        executable(&message.replace("\"/src/target/debug/deps/it-1234\"", "null")),
+        None
+    );
     assert_eq!(executable(r#"{"reason":"build-finished","success":true}"#), None);
     assert_eq!(executable("not JSON"), None);
 }

@@ -8,19 +8,29 @@ use anyhow::{Context, Result, bail};
 
 use super::tally::Tally;
 use super::{Outcome, passed, skips};
-use crate::program;
+use crate::program::{self, Watched};
 
 pub(super) fn format(root: &Path) -> Result<Outcome> {
     run(program::cargo(root).args(["fmt", "--all", "--check"]))
 }
 
 pub(super) fn clippy(root: &Path) -> Result<Outcome> {
-    run(program::cargo(root).args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    run(program::cargo(root).args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))
 }
 
 pub(super) fn docs(root: &Path) -> Result<Outcome> {
     let mut cargo = program::cargo(root);
-    run(cargo.args(["doc", "--no-deps", "--workspace", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
+    run(cargo
+        .args(["doc", "--no-deps", "--workspace", "--locked"])
+        .env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Another task of this program, in a process of its own.
@@ -34,10 +44,25 @@ pub(super) fn tests(root: &Path) -> Result<Outcome> {
     let mut tally = Tally::default();
     let mut cargo = program::cargo(root);
     if has_nextest(root) {
-        cargo.args(["nextest", "run", "--workspace", "--locked", "--success-output", "immediate"]);
+        cargo.args([
+            "nextest",
+            "run",
+            "--workspace",
+            "--locked",
+            "--success-output",
+            "immediate",
+        ]);
         cargo.args(["--no-fail-fast", "--status-level", "fail"]);
     } else {
-        cargo.args(["test", "--workspace", "--all-targets", "--locked", "--no-fail-fast", "--", "--show-output"]);
+        cargo.args([
+            "test",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--no-fail-fast",
+            "--",
+            "--show-output",
+        ]);
     }
     tally.add(&counted(&mut cargo)?);
     let mut documented = program::cargo(root);
@@ -51,22 +76,32 @@ pub(super) fn tests(root: &Path) -> Result<Outcome> {
 
 fn has_nextest(root: &Path) -> bool {
     let mut cargo = program::cargo(root);
-    cargo.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    cargo
+        .args(["nextest", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     cargo.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a test command: it must succeed, and every test that skipped itself must have had a reason that counts.
+/// Runs a test command and counts.
 pub(super) fn counted(command: &mut Command) -> Result<Tally> {
     let name = program::shown(command);
-    let seen = program::watch(command)?;
-    succeeded(seen.status, &name)?;
+    settle(&program::watch(command)?, &name)
+}
+
+/// The command must have succeeded, and every test that skipped itself must have had a reason that counts.
+fn settle(seen: &Watched, name: &str) -> Result<Tally> {
+    succeeded(seen.status, name)?;
     skips::judge(&seen.lines)?;
     Ok(Tally::of(&seen.lines))
 }
 
 pub(super) fn run(command: &mut Command) -> Result<Outcome> {
     let name = program::shown(command);
-    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start `{name}`"))?;
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start `{name}`"))?;
     succeeded(status, &name)?;
     Ok(passed(""))
 }

@@ -24,7 +24,10 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
         eprintln!("-- {}", script.display());
         let home = tempfile::tempdir().context("cannot make a folder for the example")?;
         let mut bash = Command::new("bash");
-        bash.arg(script).current_dir(root).env("PATH", with_first(programs)?).env("RINGFENCE_HOME", home.path());
+        bash.arg(script)
+            .current_dir(root)
+            .env("PATH", with_first(programs)?)
+            .env("RINGFENCE_HOME", home.path());
         checks::run(&mut bash)?;
     }
     Ok(passed(&format!("{} examples ran", scripts.len())))
@@ -37,7 +40,9 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list `{}`", folder.display()))? {
-        let path = entry.with_context(|| format!("cannot list `{}`", folder.display()))?.path();
+        let path = entry
+            .with_context(|| format!("cannot list `{}`", folder.display()))?
+            .path();
         if path.extension().is_some_and(|extension| extension == "sh") {
             found.push(path);
         }

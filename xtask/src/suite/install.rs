@@ -17,21 +17,46 @@ struct Need {
 }
 
 const NEEDS: [Need; 7] = [
-    Need { package: "bubblewrap", files: &["usr/bin/bwrap"], why: "the benchmark's neighbour" },
+    Need {
+        package: "bubblewrap",
+        files: &["usr/bin/bwrap"],
+        why: "the benchmark's neighbour",
+    },
     Need {
         package: "python3",
         files: &["usr/bin/python3", "usr/local/bin/python3"],
         why: "Python programs in the sandbox",
     },
-    Need { package: "git", files: &["usr/bin/git", "usr/local/bin/git"], why: "`exec -- git`, and the list of files" },
-    Need { package: "gcc", files: &["usr/bin/cc", "usr/bin/gcc"], why: "the JavaScript engine and SQLite are C" },
+    Need {
+        package: "git",
+        files: &["usr/bin/git", "usr/local/bin/git"],
+        why: "`exec -- git`, and the list of files",
+    },
+    Need {
+        package: "gcc",
+        files: &["usr/bin/cc", "usr/bin/gcc"],
+        why: "the JavaScript engine and SQLite are C",
+    },
     Need {
         package: "libc6-dev",
-        files: &["usr/lib/x86_64-linux-gnu/libc.a", "usr/lib/aarch64-linux-gnu/libc.a", "usr/lib64/libc.a", "usr/lib/libc.a"],
+        files: &[
+            "usr/lib/x86_64-linux-gnu/libc.a",
+            "usr/lib/aarch64-linux-gnu/libc.a",
+            "usr/lib64/libc.a",
+            "usr/lib/libc.a",
+        ],
         why: "the worker is linked statically",
     },
-    Need { package: "util-linux", files: &["usr/bin/setpriv"], why: "the tests as an ordinary user" },
-    Need { package: "passwd", files: &["usr/sbin/useradd"], why: "the ordinary user" },
+    Need {
+        package: "util-linux",
+        files: &["usr/bin/setpriv"],
+        why: "the tests as an ordinary user",
+    },
+    Need {
+        package: "passwd",
+        files: &["usr/sbin/useradd"],
+        why: "the ordinary user",
+    },
 ];
 
 pub(super) fn run() -> Result<Outcome> {

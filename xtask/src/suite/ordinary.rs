@@ -18,8 +18,13 @@ use crate::program::{self, Built};
 const USER: &str = "ringfence-test";
 
 /// The packages whose tests make sandboxes, or files of their own.
-const PACKAGES: [&str; 5] =
-    ["ringfence-jail", "ringfence-sandbox", "ringfence-engine", "ringfence-cli", "ringfence-store"];
+const PACKAGES: [&str; 5] = [
+    "ringfence-jail",
+    "ringfence-sandbox",
+    "ringfence-engine",
+    "ringfence-cli",
+    "ringfence-store",
+];
 
 pub(super) fn run(root: &Path) -> Result<Outcome> {
     if !is_root()? {
@@ -28,12 +33,15 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     let user = User::find_or_make()?;
     let built = program::build(root, &["test", "--workspace", "--no-run"])?;
     let ringfence = program::ringfence(root)?;
-    let place = Place::make(root, &user, &ringfence)?;
+    let place = Place::make(root, user, &ringfence)?;
     let mut tally = Tally::default();
     let mut tested = BTreeSet::new();
-    for test in built.iter().filter(|built| built.test && PACKAGES.contains(&built.package.as_str())) {
+    for test in built
+        .iter()
+        .filter(|built| built.test && PACKAGES.contains(&built.package.as_str()))
+    {
         eprintln!("-- {} {} as {USER}", test.package, test.name);
-        tally.add(&checks::counted(&mut place.command(root, test, &user)?)?);
+        tally.add(&checks::counted(&mut place.command(root, test, user)?)?);
         tested.insert(test.package.as_str());
     }
     if tally.passed == 0 {
@@ -56,7 +64,14 @@ impl User {
         }
         eprintln!("making the user `{USER}`");
         let mut useradd = Command::new("/usr/sbin/useradd");
-        useradd.args(["--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", USER]);
+        useradd.args([
+            "--system",
+            "--user-group",
+            "--no-create-home",
+            "--shell",
+            "/usr/sbin/nologin",
+            USER,
+        ]);
         checks::run(&mut useradd)?;
         Self::find()?.with_context(|| format!("the user `{USER}` was made and is not in `/etc/passwd`"))
     }
@@ -68,8 +83,14 @@ impl User {
 
     fn parse(passwd: &str) -> Option<Self> {
         let fields = |line: &'_ str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
-        let found = passwd.lines().map(fields).find(|fields| fields.first().is_some_and(|name| name == USER))?;
-        Some(Self { id: found.get(2)?.parse().ok()?, group: found.get(3)?.parse().ok()? })
+        let found = passwd
+            .lines()
+            .map(fields)
+            .find(|fields| fields.first().is_some_and(|name| name == USER))?;
+        Some(Self {
+            id: found.get(2)?.parse().ok()?,
+            group: found.get(3)?.parse().ok()?,
+        })
     }
 }
 
@@ -81,15 +102,21 @@ struct Place {
 }
 
 impl Place {
-    fn make(root: &Path, user: &User, ringfence: &Path) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("ringfence-test-").tempdir().context("cannot make a folder")?;
+    fn make(root: &Path, user: User, ringfence: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("ringfence-test-")
+            .tempdir()
+            .context("cannot make a folder")?;
         open(folder.path())?;
         for own in ["home", "tmp"] {
             let own = folder.path().join(own);
             fs::create_dir(&own).with_context(|| format!("cannot create `{}`", own.display()))?;
             chown(&own, Some(user.id), Some(user.group)).with_context(|| format!("cannot give `{}`", own.display()))?;
         }
-        let mut place = Self { folder, ringfence: PathBuf::new() };
+        let mut place = Self {
+            folder,
+            ringfence: PathBuf::new(),
+        };
         place.ringfence = place.program(ringfence)?;
         place.sources(root)?;
         Ok(place)
@@ -101,7 +128,9 @@ impl Place {
 
     /// A copy that the user may run.
     fn program(&self, from: &Path) -> Result<PathBuf> {
-        let name = from.file_name().with_context(|| format!("`{}` has no name", from.display()))?;
+        let name = from
+            .file_name()
+            .with_context(|| format!("`{}` has no name", from.display()))?;
         let to = self.path("bin").join(name);
         copy(from, &to)?;
         open(&to)?;
@@ -110,32 +139,39 @@ impl Place {
 
     /// The project's files, readable.
     fn sources(&self, root: &Path) -> Result<()> {
-        let mut git = Command::new("git");
-        git.current_dir(root).args(["-c", "safe.directory=*", "ls-files", "-z"]);
-        git.args(["--cached", "--others", "--exclude-standard", "--deduplicate"]);
-        for path in program::read(&mut git)?.split_terminator('\0') {
-            let from = root.join(path);
-            if from.symlink_metadata().is_ok_and(|found| found.is_file()) {
-                let to = self.path("source").join(path);
-                copy(&from, &to)?;
-                open(&to)?;
-            }
+        for path in program::files(root)? {
+            let to = self.path("source").join(&path);
+            copy(&root.join(&path), &to)?;
+            open(&to)?;
         }
         Ok(())
     }
 
     /// One test program, as the user, in an environment that holds nothing of the caller's.
-    fn command(&self, root: &Path, test: &Built, user: &User) -> Result<Command> {
+    fn command(&self, root: &Path, test: &Built, user: User) -> Result<Command> {
         let program = self.program(&test.path)?;
-        let inside = test.folder.strip_prefix(root).with_context(|| format!("`{}` is elsewhere", test.package))?;
+        let inside = test
+            .folder
+            .strip_prefix(root)
+            .with_context(|| format!("`{}` is elsewhere", test.package))?;
         let source = self.path("source").join(inside);
         let mut command = Command::new("setpriv");
-        command.arg(format!("--reuid={}", user.id)).arg(format!("--regid={}", user.group));
-        command.args(["--clear-groups", "--inh-caps=-all", "--"]).arg(program).arg("--show-output");
+        command
+            .arg(format!("--reuid={}", user.id))
+            .arg(format!("--regid={}", user.group));
+        command
+            .args(["--clear-groups", "--inh-caps=-all", "--"])
+            .arg(program)
+            .arg("--show-output");
         command.current_dir(&source).env_clear();
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8").env("USER", USER);
+        command
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .env("USER", USER);
         command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
-        command.env("CARGO_MANIFEST_DIR", &source).env("RINGFENCE_TEST_BIN", &self.ringfence);
+        command
+            .env("CARGO_MANIFEST_DIR", &source)
+            .env("RINGFENCE_TEST_BIN", &self.ringfence);
         if let Some(backtrace) = env::var_os("RUST_BACKTRACE") {
             command.env("RUST_BACKTRACE", backtrace);
         }
@@ -144,14 +180,17 @@ impl Place {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let folder = to.parent().with_context(|| format!("`{}` has no folder", to.display()))?;
+    let folder = to
+        .parent()
+        .with_context(|| format!("`{}` has no folder", to.display()))?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
     fs::copy(from, to).with_context(|| format!("cannot copy `{}`", from.display()))?;
     Ok(())
 }
 
 fn open(path: &Path) -> Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).with_context(|| format!("cannot open `{}`", path.display()))
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot open `{}`", path.display()))
 }
 
 #[cfg(test)]

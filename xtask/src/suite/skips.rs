@@ -6,8 +6,14 @@ const MARK: &str = "SKIPPED: ";
 
 /// The beginning of each reason that a machine may have, and why it is one.
 const COUNTS: [(&str, &str); 5] = [
-    ("cgroup v2 controllers absent", "the kernel's other hierarchy has them; a made-up tree stands in"),
-    ("no writable cgroup", "an ordinary user without delegation; limits are then kept another way"),
+    (
+        "cgroup v2 controllers absent",
+        "the kernel's other hierarchy has them; a made-up tree stands in",
+    ),
+    (
+        "no writable cgroup",
+        "an ordinary user without delegation; limits are then kept another way",
+    ),
     ("needs root", "the same test runs in the step as root"),
     ("needs an ordinary user", "the same test runs in the step as one"),
     ("kernel without Landlock", "the second fence of two; `doctor` says so"),
@@ -21,11 +27,16 @@ pub(super) fn reason(line: &str) -> Option<&str> {
 /// Fails when a test skipped itself for a reason that does not count.
 pub(super) fn judge(lines: &[String]) -> Result<()> {
     let given = lines.iter().filter_map(|line| reason(line));
-    let mut unknown: Vec<_> = given.filter(|reason| !COUNTS.iter().any(|(known, _)| reason.starts_with(known))).collect();
+    let mut unknown: Vec<_> = given
+        .filter(|reason| !COUNTS.iter().any(|(known, _)| reason.starts_with(known)))
+        .collect();
     unknown.sort_unstable();
     unknown.dedup();
     if !unknown.is_empty() {
-        bail!("tests skipped themselves for reasons that do not count: {}", unknown.join("; "));
+        bail!(
+            "tests skipped themselves for reasons that do not count: {}",
+            unknown.join("; ")
+        );
     }
     Ok(())
 }

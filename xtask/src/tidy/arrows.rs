@@ -17,9 +17,19 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("sandbox", &["policy", "jail", "wire"]),
     ("probe", &["policy", "jail", "sandbox"]),
     ("gateway", &["policy", "catalog", "hygiene", "journal"]),
-    ("engine", &["policy", "journal", "catalog", "sandbox", "gateway", "hygiene", "store", "wire"]),
+    (
+        "engine",
+        &[
+            "policy", "journal", "catalog", "sandbox", "gateway", "hygiene", "store", "wire",
+        ],
+    ),
     ("server", &["engine", "journal", "policy"]),
-    ("cli", &["server", "engine", "store", "sandbox", "gateway", "catalog", "policy", "journal", "probe"]),
+    (
+        "cli",
+        &[
+            "server", "engine", "store", "sandbox", "gateway", "catalog", "policy", "journal", "probe",
+        ],
+    ),
     ("worker", &["wire", "jail"]),
 ];
 
@@ -39,10 +49,17 @@ pub(super) fn check(graph: &Graph) -> Vec<Finding> {
             findings.push(Finding::fault(RULE, place, message));
             continue;
         };
-        for edge in edges.iter().filter(|edge| edge.kind != Kind::Dev && graph.is_member(&edge.to)) {
+        for edge in edges
+            .iter()
+            .filter(|edge| edge.kind != Kind::Dev && graph.is_member(&edge.to))
+        {
             let to = edge.to.as_str();
             if DEVELOPMENT.contains(&to) {
-                findings.push(Finding::fault(RULE, &place, format!("`{to}` may only be a dev-dependency")));
+                findings.push(Finding::fault(
+                    RULE,
+                    &place,
+                    format!("`{to}` may only be a dev-dependency"),
+                ));
             } else if !allowed.contains(&to) {
                 let message = format!(
                     "`{from}` → `{to}` is a new arrow; write down why in an ADR (docs/adr/), \

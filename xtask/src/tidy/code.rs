@@ -2,7 +2,11 @@
 
 /// The text with every comment and every literal blanked out; as long as the original, line by line.
 pub(super) fn code(text: &str) -> String {
-    let mut scanner = Scanner { rest: text, out: String::with_capacity(text.len()), last: ' ' };
+    let mut scanner = Scanner {
+        rest: text,
+        out: String::with_capacity(text.len()),
+        last: ' ',
+    };
     while !scanner.rest.is_empty() {
         scanner.step();
     }
@@ -49,7 +53,8 @@ impl Scanner<'_> {
 
     fn blank(&mut self, length: usize) {
         let (gone, rest) = self.rest.split_at(length);
-        self.out.extend(gone.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        self.out
+            .extend(gone.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
         self.rest = rest;
         self.last = ' ';
     }
@@ -107,7 +112,10 @@ fn character(text: &str) -> Option<usize> {
     if first == '\\' {
         return quoted(text, '\'');
     }
-    inside.get(first.len_utf8()..)?.starts_with('\'').then(|| 2 + first.len_utf8())
+    inside
+        .get(first.len_utf8()..)?
+        .starts_with('\'')
+        .then(|| 2 + first.len_utf8())
 }
 
 #[cfg(test)]

@@ -10,7 +10,11 @@ const KEPT: [(&str, &[&str], &str); 4] = [
     ("sqlx", &["store"], "only `store` links a database"),
     ("libc", &["jail"], "only `jail` makes raw system calls"),
     ("clap", &["cli", "xtask"], "only `cli` reads arguments"),
-    ("anyhow", &["cli", "xtask"], "errors of a library are types of their own"),
+    (
+        "anyhow",
+        &["cli", "xtask"],
+        "errors of a library are types of their own",
+    ),
 ];
 
 /// Async runtimes, and the crates that link none by any way.
@@ -19,7 +23,10 @@ const SYNCHRONOUS: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire
 
 /// What nobody depends on, in any way.
 const BANNED: [(&str, &str); 5] = [
-    ("v8", "it cannot be built from source packages alone; QuickJS is the engine"),
+    (
+        "v8",
+        "it cannot be built from source packages alone; QuickJS is the engine",
+    ),
     ("deno_core", "it brings V8"),
     ("openssl", "one TLS, in Rust"),
     ("openssl-sys", "one TLS, in Rust"),
@@ -37,7 +44,9 @@ fn kept(graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (from, edges) in graph.members() {
         for edge in edges.iter().filter(|edge| edge.kind != Kind::Dev) {
-            let fence = KEPT.iter().find(|(package, may, _)| *package == edge.to && !may.contains(&from));
+            let fence = KEPT
+                .iter()
+                .find(|(package, may, _)| *package == edge.to && !may.contains(&from));
             if let Some((package, _, reason)) = fence {
                 findings.push(Finding::fault(RULE, from, format!("depends on `{package}`: {reason}")));
             }
@@ -60,7 +69,10 @@ fn banned(graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, reason) in BANNED {
         if graph.packages().any(|package| package == name) {
-            let ways = graph.members().filter_map(|(member, _)| graph.way(member, name)).map(|way| way.join(" → "));
+            let ways = graph
+                .members()
+                .filter_map(|(member, _)| graph.way(member, name))
+                .map(|way| way.join(" → "));
             let ways: Vec<_> = ways.collect();
             let message = format!("must not be depended on: {reason} ({})", ways.join("; "));
             findings.push(Finding::fault(RULE, name, message));

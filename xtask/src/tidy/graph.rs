@@ -50,7 +50,14 @@ impl Graph {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let mut cargo = program::cargo(root);
         let platform = format!("{ARCH}-unknown-linux-gnu");
-        cargo.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &platform]);
+        cargo.args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--filter-platform",
+            &platform,
+        ]);
         let text = program::read(&mut cargo)?;
         let metadata: Value = serde_json::from_str(&text).context("cannot read what `cargo metadata` says")?;
         Self::parse(&metadata).context("`cargo metadata` has another shape than expected")
@@ -69,7 +76,10 @@ impl Graph {
             let mut edges = Vec::new();
             for dependency in package.get("dependencies")?.as_array()? {
                 let to = word(dependency.get("name")?.as_str()?).to_owned();
-                edges.push(Edge { to, kind: Kind::parse(dependency.get("kind")?) });
+                edges.push(Edge {
+                    to,
+                    kind: Kind::parse(dependency.get("kind")?),
+                });
             }
             graph.members.insert(word(name).to_owned(), edges);
         }
@@ -91,7 +101,9 @@ impl Graph {
 
     /// Our crates, each with what its manifest names.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &[Edge])> {
-        self.members.iter().map(|(name, edges)| (name.as_str(), edges.as_slice()))
+        self.members
+            .iter()
+            .map(|(name, edges)| (name.as_str(), edges.as_slice()))
     }
 
     pub(super) fn is_member(&self, name: &str) -> bool {
@@ -130,7 +142,10 @@ impl Graph {
     pub(super) fn of(members: &[(&str, &[(&str, Kind)])], linked: &[(&str, &[&str])]) -> Self {
         let mut graph = Self::default();
         for (from, edges) in members {
-            let edges = edges.iter().map(|&(to, kind)| Edge { to: to.to_owned(), kind });
+            let edges = edges.iter().map(|&(to, kind)| Edge {
+                to: to.to_owned(),
+                kind,
+            });
             graph.members.insert((*from).to_owned(), edges.collect());
         }
         for (from, to) in linked {

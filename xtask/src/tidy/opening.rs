@@ -15,11 +15,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for file in tree.rust() {
         let said = file.text.lines().next().and_then(|first| first.strip_prefix("//!"));
         if file.name() != "tests.rs" && said.is_none_or(|words| words.trim().is_empty()) {
-            findings.push(Finding::fault(RULE, &file.path, "does not begin with a `//!` line saying what it is for"));
+            findings.push(Finding::fault(
+                RULE,
+                &file.path,
+                "does not begin with a `//!` line saying what it is for",
+            ));
         }
         let promises = code(&file.text).lines().any(|line| line.trim() == PROMISE);
         if is_root(file) && file.member() != Some(UNSAFE_CRATE) && !promises {
-            findings.push(Finding::fault(RULE, &file.path, format!("a crate root without `{PROMISE}`")));
+            findings.push(Finding::fault(
+                RULE,
+                &file.path,
+                format!("a crate root without `{PROMISE}`"),
+            ));
         }
     }
     findings
@@ -27,7 +35,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// `src/lib.rs`, `src/main.rs` and `src/bin/*.rs` of a member.
 fn is_root(file: &File) -> bool {
-    let Some(inside) = file.member().and_then(|_| file.path.split_once("/src/")).map(|(_, inside)| inside) else {
+    let Some(inside) = file
+        .member()
+        .and_then(|_| file.path.split_once("/src/"))
+        .map(|(_, inside)| inside)
+    else {
         return false;
     };
     matches!(inside, "lib.rs" | "main.rs") || inside.strip_prefix("bin/").is_some_and(|rest| !rest.contains('/'))

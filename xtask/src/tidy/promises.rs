@@ -54,7 +54,11 @@ fn promises(text: &str) -> Vec<Promise> {
             fenced = !fenced;
         }
         if let Some(number) = number(line).filter(|_| !fenced) {
-            promises.push(Promise { number, line: at + 1, text: line.to_owned() });
+            promises.push(Promise {
+                number,
+                line: at + 1,
+                text: line.to_owned(),
+            });
             open = true;
         } else if line.trim().is_empty() || line.starts_with('#') {
             open = false;
@@ -69,17 +73,26 @@ fn promises(text: &str) -> Vec<Promise> {
 /// The number that a line begins with, when it begins a promise.
 fn number(line: &str) -> Option<String> {
     let line = line.trim_start();
-    let item = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line);
+    let item = line
+        .strip_prefix("- ")
+        .or_else(|| line.strip_prefix("* "))
+        .unwrap_or(line);
     let inside = if let Some(cell) = item.strip_prefix('|') {
         cell.split_once('|')?.0
     } else if let Some(bold) = item.strip_prefix("**") {
         bold.split_once("**")?.0
     } else {
         let (number, _) = item.split_once(". ")?;
-        return number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.to_owned()).filter(|n| !n.is_empty());
+        return number
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| number.to_owned())
+            .filter(|n| !n.is_empty());
     };
     let inside = inside.trim().trim_matches('*').trim_end_matches('.');
-    let digits = inside.trim_start_matches(|c: char| c.is_ascii_uppercase()).trim_start_matches('-');
+    let digits = inside
+        .trim_start_matches(|c: char| c.is_ascii_uppercase())
+        .trim_start_matches('-');
     let is_number = !digits.is_empty() && digits.split('.').all(|part| part.parse::<u32>().is_ok());
     is_number.then(|| inside.to_owned())
 }
@@ -92,7 +105,9 @@ fn references(text: &str) -> Vec<String> {
             let piece = piece.trim_start();
             let quoted = piece.starts_with('`');
             let name = piece.trim_start_matches('`');
-            let end = name.find(|c: char| !(c.is_alphanumeric() || "_:/.-".contains(c))).unwrap_or(name.len());
+            let end = name
+                .find(|c: char| !(c.is_alphanumeric() || "_:/.-".contains(c)))
+                .unwrap_or(name.len());
             let name = name[..end].trim_end_matches(['.', ':']);
             // After a comma the sentence may go on: only what looks like a name counts.
             if name.is_empty() || (position > 0 && !quoted && !name.contains("::") && !name.contains('/')) {
@@ -111,7 +126,9 @@ fn exists(reference: &str, tree: &Tree, tests: &BTreeMap<&str, BTreeSet<String>>
         Some((_, name)) => tests.values().any(|found| has(found, name)),
         None if reference.contains(['/', '.']) => {
             let below = format!("{}/", reference.trim_end_matches('/'));
-            tree.files().iter().any(|file| file.path == reference || file.path.starts_with(&below))
+            tree.files()
+                .iter()
+                .any(|file| file.path == reference || file.path.starts_with(&below))
         }
         None => tests.values().any(|found| has(found, reference)),
     }
@@ -123,9 +140,14 @@ fn tests_in(file: &File) -> BTreeSet<String> {
     let mut marked = false;
     for line in code(&file.text).lines().map(str::trim) {
         let attribute = line.starts_with("#[");
-        marked |= attribute && line.split(|c: char| !(c == '_' || c.is_alphanumeric())).any(|word| word == "test");
+        marked |= attribute
+            && line
+                .split(|c: char| !(c == '_' || c.is_alphanumeric()))
+                .any(|word| word == "test");
         if let Some((_, rest)) = line.split_once("fn ") {
-            let end = rest.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !(c == '_' || c.is_alphanumeric()))
+                .unwrap_or(rest.len());
             if marked {
                 found.insert(rest[..end].to_owned());
             }

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::program;
 
@@ -57,25 +56,15 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Asks git, and reads. A file that is tracked but deleted in the working tree is not there.
     pub(super) fn read(root: &Path) -> Result<Self> {
-        let mut git = Command::new("git");
-        // The folder may belong to another user, as in a container that mounts it.
-        git.current_dir(root).args(["-c", "safe.directory=*", "ls-files", "-z"]);
-        git.args(["--cached", "--others", "--exclude-standard", "--deduplicate"]);
-        let listed = program::read(&mut git)?;
         let mut files = Vec::new();
-        for path in listed.split_terminator('\0') {
-            let place = root.join(path);
-            if !place.symlink_metadata().is_ok_and(|found| found.is_file()) {
-                continue;
-            }
-            let bytes = fs::read(&place).with_context(|| format!("cannot read `{path}`"))?;
+        for path in program::files(root)? {
+            let bytes = fs::read(root.join(&path)).with_context(|| format!("cannot read `{path}`"))?;
             let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-            files.push(File { path: path.to_owned(), text: text.unwrap_or_default() });
-        }
-        if files.is_empty() {
-            bail!("git lists no files in `{}`", root.display());
+            files.push(File {
+                path,
+                text: text.unwrap_or_default(),
+            });
         }
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(Self { files })
@@ -95,8 +84,13 @@ impl Tree {
 
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
-        Self { files: files.iter().map(file).collect() }
+        let file = |&(path, text): &(&str, &str)| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        Self {
+            files: files.iter().map(file).collect(),
+        }
     }
 }
 

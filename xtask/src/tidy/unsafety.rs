@@ -33,7 +33,9 @@ fn has_word(line: &str, word: &str) -> bool {
 }
 
 fn opens_block(line: &str) -> bool {
-    line.split("unsafe").skip(1).any(|rest| rest.trim_start().starts_with('{'))
+    line.split("unsafe")
+        .skip(1)
+        .any(|rest| rest.trim_start().starts_with('{'))
 }
 
 /// Looks up to where the statement begins, and at the comment above it.

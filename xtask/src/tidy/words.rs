@@ -12,23 +12,67 @@ struct Ban {
 }
 
 const BANS: [Ban; 8] = [
-    Ban { name: "TODO", has: open_end, reason: "name the issue: `TODO(#12)`" },
-    Ban { name: "FIXME", has: |line| word(line, "FIXME"), reason: "mend it or open an issue" },
-    Ban { name: "dbg!", has: |line| line.contains("dbg!("), reason: "use `tracing`" },
-    Ban { name: "simply", has: |line| word(&line.to_lowercase(), "simply"), reason: "what is simple needs no word for it" },
-    Ban { name: "#[ignore]", has: |line| line.trim_start().starts_with("#[ignore"), reason: "print `SKIPPED: reason`" },
-    Ban { name: "registry", has: registry, reason: "where packages come from is the machine's business" },
-    Ban { name: "machine path", has: machine_path, reason: "a path of one machine" },
-    Ban { name: "authorship", has: authorship, reason: "the project speaks of itself alone" },
+    Ban {
+        name: "TODO",
+        has: open_end,
+        reason: "name the issue: `TODO(#12)`",
+    },
+    Ban {
+        name: "FIXME",
+        has: |line| word(line, "FIXME"),
+        reason: "mend it or open an issue",
+    },
+    Ban {
+        name: "dbg!",
+        has: |line| line.contains("dbg!("),
+        reason: "use `tracing`",
+    },
+    Ban {
+        name: "simply",
+        has: |line| word(&line.to_lowercase(), "simply"),
+        reason: "what is simple needs no word for it",
+    },
+    Ban {
+        name: "#[ignore]",
+        has: |line| line.trim_start().starts_with("#[ignore"),
+        reason: "print `SKIPPED: reason`",
+    },
+    Ban {
+        name: "registry",
+        has: registry,
+        reason: "where packages come from is the machine's business",
+    },
+    Ban {
+        name: "machine path",
+        has: machine_path,
+        reason: "a path of one machine",
+    },
+    Ban {
+        name: "authorship",
+        has: authorship,
+        reason: "the project speaks of itself alone",
+    },
 ];
 
-const REGISTRIES: [&str; 6] =
-    ["crates.io", "registry.npmjs.org", "pypi.org", "files.pythonhosted.org", "deb.debian.org", "static.rust-lang.org"];
+const REGISTRIES: [&str; 6] = [
+    "crates.io",
+    "registry.npmjs.org",
+    "pypi.org",
+    "files.pythonhosted.org",
+    "deb.debian.org",
+    "static.rust-lang.org",
+];
 
 const MACHINE_PATHS: [&str; 2] = ["/work/", "/root/"];
 
-const AUTHORSHIP: [&str; 6] =
-    ["claude wrote", "written by claude", "generated with claude", "ai-generated", "llm-generated", "co-authored-by"];
+const AUTHORSHIP: [&str; 6] = [
+    "claude wrote",
+    "written by claude",
+    "generated with claude",
+    "ai-generated",
+    "llm-generated",
+    "co-authored-by",
+];
 
 enum Place {
     File(&'static str),
@@ -47,11 +91,23 @@ const MEANT: [(&str, Place, &str); 12] = [
     ("registry", Place::File("Cargo.lock"), "cargo writes it"),
     ("registry", Place::File("fuzz/Cargo.lock"), "cargo writes it"),
     ("registry", Place::Below("policies/"), "hosts that a policy speaks of"),
-    ("registry", Place::Below("crates/policy/"), "hosts that a policy speaks of"),
+    (
+        "registry",
+        Place::Below("crates/policy/"),
+        "hosts that a policy speaks of",
+    ),
     ("registry", Place::Tests, "hosts that a policy speaks of"),
     ("machine path", Place::Tests, "the home of root, as a path in a sandbox"),
-    ("machine path", Place::Below("crates/probe/"), "the home of root, as a path in a sandbox"),
-    ("machine path", Place::Below("crates/testkit/"), "the home of root, as a path in a sandbox"),
+    (
+        "machine path",
+        Place::Below("crates/probe/"),
+        "the home of root, as a path in a sandbox",
+    ),
+    (
+        "machine path",
+        Place::Below("crates/testkit/"),
+        "the home of root, as a path in a sandbox",
+    ),
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -68,12 +124,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_meant(name: &str, file: &File) -> bool {
-    MEANT.iter().filter(|(word, ..)| *word == "*" || *word == name).any(|(_, place, _)| match place {
-        Place::File(path) => file.path == *path,
-        Place::Below(folder) => file.path.starts_with(folder),
-        Place::Folder(name) => file.parts().any(|part| part == *name),
-        Place::Tests => file.is_test(),
-    })
+    MEANT
+        .iter()
+        .filter(|(word, ..)| *word == "*" || *word == name)
+        .any(|(_, place, _)| match place {
+            Place::File(path) => file.path == *path,
+            Place::Below(folder) => file.path.starts_with(folder),
+            Place::Folder(name) => file.parts().any(|part| part == *name),
+            Place::Tests => file.is_test(),
+        })
 }
 
 fn in_word(c: char) -> bool {
@@ -89,7 +148,9 @@ fn open_end(line: &str) -> bool {
     word(line, "TODO")
         && line.match_indices("TODO").any(|(at, found)| {
             let after = line[at + found.len()..].trim_start_matches(['(', ' ', ':']);
-            !after.strip_prefix('#').is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+            !after
+                .strip_prefix('#')
+                .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
         })
 }
 
@@ -100,13 +161,18 @@ fn registry(line: &str) -> bool {
 /// The path as an absolute one: after a letter it is the middle of another.
 fn machine_path(line: &str) -> bool {
     let absolute = |at: usize| !line[..at].ends_with(|c: char| in_word(c) || "./-*}$>".contains(c));
-    MACHINE_PATHS.iter().any(|path| line.match_indices(path).any(|(at, _)| absolute(at)))
+    MACHINE_PATHS
+        .iter()
+        .any(|path| line.match_indices(path).any(|(at, _)| absolute(at)))
 }
 
 /// As a message's role in quotes the last word is the name of a thing; anywhere else it is somebody.
 fn authorship(line: &str) -> bool {
     let line = line.to_lowercase();
-    let role = line.replace("\"assistant\"", "").replace("'assistant'", "").replace("`assistant`", "");
+    let role = line
+        .replace("\"assistant\"", "")
+        .replace("'assistant'", "")
+        .replace("`assistant`", "");
     AUTHORSHIP.iter().any(|words| line.contains(words)) || word(&role, "assistant")
 }
 

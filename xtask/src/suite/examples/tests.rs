@@ -9,12 +9,18 @@ fn scripts_run_in_the_order_of_their_names() {
         fs::write(folder.path().join(name), "").unwrap();
     }
     let found = scripts(folder.path()).unwrap();
-    let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    let names: Vec<_> = found
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect();
     assert_eq!(names, ["one.sh", "two.sh"]);
 }
 
 #[test]
 fn without_examples_the_step_does_not_count() {
     let root = tempfile::tempdir().unwrap();
-    assert_eq!(run(root.path()).unwrap(), Outcome::Absent("no examples/*.sh".to_owned()));
+    assert_eq!(
+        run(root.path()).unwrap(),
+        Outcome::Absent("no examples/*.sh".to_owned())
+    );
 }

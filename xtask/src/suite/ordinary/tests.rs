@@ -17,7 +17,11 @@ fn the_user_is_read_from_the_password_file() {
 
 fn project() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
-    let git = Command::new("git").current_dir(root.path()).args(["init", "--quiet"]).status().unwrap();
+    let git = Command::new("git")
+        .current_dir(root.path())
+        .args(["init", "--quiet"])
+        .status()
+        .unwrap();
     assert!(git.success());
     fs::create_dir_all(root.path().join("crates/jail/testdata")).unwrap();
     fs::write(root.path().join("crates/jail/testdata/case"), "a case").unwrap();
@@ -32,7 +36,13 @@ fn stand_in(root: &Path) -> Built {
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let folder = root.join("crates/jail");
-    Built { package: "ringfence-jail".to_owned(), folder, name: "it".to_owned(), test: true, path }
+    Built {
+        package: "ringfence-jail".to_owned(),
+        folder,
+        name: "it".to_owned(),
+        test: true,
+        path,
+    }
 }
 
 #[test]
@@ -43,10 +53,16 @@ fn a_test_program_runs_as_the_user_with_only_what_it_needs() {
     }
     let root = project();
     let test = stand_in(root.path());
-    let user = User { id: 64_990, group: 64_990 };
-    let place = Place::make(root.path(), &user, &test.path).unwrap();
-    let said = program::read(&mut place.command(root.path(), &test, &user).unwrap()).unwrap();
+    let user = User {
+        id: 64_990,
+        group: 64_990,
+    };
+    let place = Place::make(root.path(), user, &test.path).unwrap();
+    let said = program::read(&mut place.command(root.path(), &test, user).unwrap()).unwrap();
     let ringfence = place.ringfence.display().to_string();
-    assert_eq!(said.lines().collect::<Vec<_>>(), ["64990", "a case", &ringfence, "closed", "none"]);
+    assert_eq!(
+        said.lines().collect::<Vec<_>>(),
+        ["64990", "a case", &ringfence, "closed", "none"]
+    );
     assert_eq!(fs::metadata(place.path("home")).unwrap().uid(), 64_990);
 }

@@ -12,8 +12,13 @@ fn a_reason_that_counts_passes() {
 
 #[test]
 fn another_reason_fails_and_is_named_once() {
-    let error = judge(&lines("SKIPPED: too slow\nSKIPPED: too slow\nSKIPPED: needs root")).unwrap_err().to_string();
-    assert_eq!(error, "tests skipped themselves for reasons that do not count: too slow");
+    let error = judge(&lines("SKIPPED: too slow\nSKIPPED: too slow\nSKIPPED: needs root"))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "tests skipped themselves for reasons that do not count: too slow"
+    );
 }
 
 #[test]

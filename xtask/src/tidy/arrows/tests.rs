@@ -6,7 +6,10 @@ use super::{ALLOWED, check};
 #[track_caller]
 fn judge(members: &[(&str, &[(&str, Kind)])], expected: &[&str]) {
     let found = check(&Graph::of(members, &[]));
-    let found: Vec<_> = found.iter().map(|finding| format!("{}: {}", finding.place, finding.message)).collect();
+    let found: Vec<_> = found
+        .iter()
+        .map(|finding| format!("{}: {}", finding.place, finding.message))
+        .collect();
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for (message, part) in found.iter().zip(expected) {
         assert!(message.contains(part), "{message} has no {part}");
@@ -15,8 +18,20 @@ fn judge(members: &[(&str, &[(&str, Kind)])], expected: &[&str]) {
 
 #[test]
 fn arrows_of_the_list_pass() {
-    let cli: &[_] = &[("engine", Kind::Normal), ("journal", Kind::Normal), ("probe", Kind::Normal)];
-    judge(&[("cli", cli), ("engine", &[("journal", Kind::Normal)]), ("journal", &[]), ("probe", &[])], &[]);
+    let cli: &[_] = &[
+        ("engine", Kind::Normal),
+        ("journal", Kind::Normal),
+        ("probe", Kind::Normal),
+    ];
+    judge(
+        &[
+            ("cli", cli),
+            ("engine", &[("journal", Kind::Normal)]),
+            ("journal", &[]),
+            ("probe", &[]),
+        ],
+        &[],
+    );
 }
 
 #[test]
@@ -29,13 +44,26 @@ fn a_new_arrow_is_named_with_the_place_for_the_reason() {
 
 #[test]
 fn a_build_dependency_is_an_arrow() {
-    judge(&[("jail", &[("wire", Kind::Build)]), ("wire", &[])], &["`jail` → `wire`"]);
+    judge(
+        &[("jail", &[("wire", Kind::Build)]), ("wire", &[])],
+        &["`jail` → `wire`"],
+    );
 }
 
 #[test]
 fn the_testkit_is_for_tests() {
-    judge(&[("jail", &[("testkit", Kind::Dev)]), ("testkit", &[("engine", Kind::Normal)]), ("engine", &[])], &[]);
-    judge(&[("jail", &[("testkit", Kind::Normal)]), ("testkit", &[])], &["`testkit` may only be a dev-dependency"]);
+    judge(
+        &[
+            ("jail", &[("testkit", Kind::Dev)]),
+            ("testkit", &[("engine", Kind::Normal)]),
+            ("engine", &[]),
+        ],
+        &[],
+    );
+    judge(
+        &[("jail", &[("testkit", Kind::Normal)]), ("testkit", &[])],
+        &["`testkit` may only be a dev-dependency"],
+    );
 }
 
 #[test]
@@ -45,7 +73,10 @@ fn foreign_packages_are_not_arrows() {
 
 #[test]
 fn an_unknown_crate_needs_a_charter() {
-    judge(&[("utils", &[])], &["crates/utils/Cargo.toml: a crate that the list of arrows does not know"]);
+    judge(
+        &[("utils", &[])],
+        &["crates/utils/Cargo.toml: a crate that the list of arrows does not know"],
+    );
 }
 
 #[test]

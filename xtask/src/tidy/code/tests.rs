@@ -30,7 +30,10 @@ fn characters_are_not_code_and_lifetimes_are() {
     check("a('\"') b", "a( ) b");
     check("a('\\'') b", "a( ) b");
     check("a('/') // c", "a( )");
-    check("fn f<'a>(x: &'a str, y: &'static str) {}", "fn f<'a>(x: &'a str, y: &'static str) {}");
+    check(
+        "fn f<'a>(x: &'a str, y: &'static str) {}",
+        "fn f<'a>(x: &'a str, y: &'static str) {}",
+    );
     check("'ä' b", "b");
 }
 

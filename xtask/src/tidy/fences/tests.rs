@@ -21,8 +21,10 @@ fn the_keepers_may() {
 
 #[test]
 fn others_may_not() {
-    let members: &[(&str, &[_])] =
-        &[("engine", &[("anyhow", Kind::Normal), ("sqlx", Kind::Build)]), ("wire", &[("libc", Kind::Normal)])];
+    let members: &[(&str, &[_])] = &[
+        ("engine", &[("anyhow", Kind::Normal), ("sqlx", Kind::Build)]),
+        ("wire", &[("libc", Kind::Normal)]),
+    ];
     judge(
         &Graph::of(members, &[]),
         &[
@@ -41,15 +43,23 @@ fn a_test_may_use_what_the_crate_may_not() {
 #[test]
 fn an_async_runtime_is_found_behind_others() {
     let members: &[(&str, &[_])] = &[("journal", &[]), ("policy", &[]), ("engine", &[])];
-    let linked: &[(&str, &[_])] =
-        &[("journal", &["policy", "helper"]), ("helper", &["tokio"]), ("engine", &["tokio"]), ("policy", &[])];
+    let linked: &[(&str, &[_])] = &[
+        ("journal", &["policy", "helper"]),
+        ("helper", &["tokio"]),
+        ("engine", &["tokio"]),
+        ("policy", &[]),
+    ];
     let expected = ["error[fences]: journal: links an async runtime: journal → helper → tokio"];
     judge(&Graph::of(members, linked), &expected);
 }
 
 #[test]
 fn what_nobody_may_link_is_found_anywhere() {
-    let linked: &[(&str, &[_])] = &[("gateway", &["client"]), ("client", &["openssl-sys"]), ("openssl-sys", &[])];
+    let linked: &[(&str, &[_])] = &[
+        ("gateway", &["client"]),
+        ("client", &["openssl-sys"]),
+        ("openssl-sys", &[]),
+    ];
     judge(
         &Graph::of(&[("gateway", &[])], linked),
         &["error[fences]: openssl-sys: must not be depended on: one TLS, in Rust (gateway → client → openssl-sys)"],

@@ -3,7 +3,10 @@ use serde_json::json;
 use super::{Edge, Graph, Kind};
 
 fn edge(to: &str, kind: Kind) -> Edge {
-    Edge { to: to.to_owned(), kind }
+    Edge {
+        to: to.to_owned(),
+        kind,
+    }
 }
 
 fn example() -> Graph {

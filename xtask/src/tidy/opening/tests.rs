@@ -3,7 +3,10 @@ use super::check;
 
 #[track_caller]
 fn judge(path: &str, text: &str, expected: &[&str]) {
-    let found: Vec<_> = check(&Tree::of(&[(path, text)])).into_iter().map(|finding| finding.message).collect();
+    let found: Vec<_> = check(&Tree::of(&[(path, text)]))
+        .into_iter()
+        .map(|finding| finding.message)
+        .collect();
     assert_eq!(found, expected, "{path}");
 }
 
@@ -24,7 +27,12 @@ fn a_file_says_what_it_is_for() {
 #[test]
 fn a_crate_root_forbids_unsafe() {
     let good = "//! A crate.\n#![forbid(unsafe_code)]\n";
-    for root in ["crates/cli/src/main.rs", "crates/wire/src/lib.rs", "xtask/src/main.rs", "crates/cli/src/bin/x.rs"] {
+    for root in [
+        "crates/cli/src/main.rs",
+        "crates/wire/src/lib.rs",
+        "xtask/src/main.rs",
+        "crates/cli/src/bin/x.rs",
+    ] {
         judge(root, good, &[]);
         judge(root, "//! A crate.\n", &[BARE]);
         judge(root, "//! A crate.\n// #![forbid(unsafe_code)]\n", &[BARE]);

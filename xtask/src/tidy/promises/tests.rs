@@ -11,22 +11,40 @@ const SUITE: (&str, &str) = (
 fn judge(specification: &str, expected: &[&str]) {
     let tree = Tree::of(&[SUITE, ("examples/csv.sh", ""), ("SPECIFICATION.md", specification)]);
     let found = check(&tree);
-    let found: Vec<_> = found.into_iter().map(|finding| format!("{}: {}", finding.place, finding.message)).collect();
+    let found: Vec<_> = found
+        .into_iter()
+        .map(|finding| format!("{}: {}", finding.place, finding.message))
+        .collect();
     assert_eq!(found, expected);
 }
 
 #[test]
 fn a_promise_with_its_test_passes() {
-    judge("# Limits\n1. A fork bomb ends (test: `limits::a_fork_bomb_ends`).\n", &[]);
-    judge("**1.2** It ends.\n  test: a_fork_bomb_ends, `limits::a_sleeper_ends`, as it should.\n", &[]);
-    judge("| 1.1 | It ends | test: crates/sandbox/tests/it/limits.rs::a_sleeper_ends |\n", &[]);
-    judge("1. The examples run. test: examples/csv.sh\n2. All of them. test: examples\n", &[]);
+    judge(
+        "# Limits\n1. A fork bomb ends (test: `limits::a_fork_bomb_ends`).\n",
+        &[],
+    );
+    judge(
+        "**1.2** It ends.\n  test: a_fork_bomb_ends, `limits::a_sleeper_ends`, as it should.\n",
+        &[],
+    );
+    judge(
+        "| 1.1 | It ends | test: crates/sandbox/tests/it/limits.rs::a_sleeper_ends |\n",
+        &[],
+    );
+    judge(
+        "1. The examples run. test: examples/csv.sh\n2. All of them. test: examples/\n",
+        &[],
+    );
 }
 
 #[test]
 fn a_promise_without_a_test_fails() {
     let missing = "names no test; write `test: module::name`";
-    judge("Words.\n\n1. It ends.\n", &[&format!("SPECIFICATION.md:3: promise 1 {missing}")]);
+    judge(
+        "Words.\n\n1. It ends.\n",
+        &[&format!("SPECIFICATION.md:3: promise 1 {missing}")],
+    );
     judge(
         "**P1.2** It ends.\n\nFar below: test: a_fork_bomb_ends\n",
         &[&format!("SPECIFICATION.md:1: promise P1.2 {missing}")],
@@ -39,7 +57,13 @@ fn a_promise_without_a_test_fails() {
 
 #[test]
 fn a_test_that_does_not_exist_is_named() {
-    for name in ["a::gone", "helper", "commented", "crates/sandbox/tests/it/other.rs::a_fork_bomb_ends", "examples/x.sh"] {
+    for name in [
+        "a::gone",
+        "helper",
+        "commented",
+        "crates/sandbox/tests/it/other.rs::a_fork_bomb_ends",
+        "examples/x.sh",
+    ] {
         let expected = format!("SPECIFICATION.md:1: promise 1 names `{name}`, which does not exist");
         judge(&format!("1. It ends. test: {name}\n"), &[&expected]);
     }

@@ -4,7 +4,10 @@ use super::check;
 #[track_caller]
 fn judge(path: &str, lines: usize, expected: &[&str]) {
     let text = "//! x\n".repeat(lines);
-    let found: Vec<_> = check(&Tree::of(&[(path, &text)])).iter().map(ToString::to_string).collect();
+    let found: Vec<_> = check(&Tree::of(&[(path, &text)]))
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(found, expected);
 }
 
@@ -15,8 +18,16 @@ fn a_file_has_a_size() {
     judge("crates/policy/src/net.rs", 401, &[notice]);
     let error = "error[sizes]: crates/policy/src/net.rs: 601 lines; at most 600, split it by idea";
     judge("crates/policy/src/net.rs", 601, &[error]);
-    judge("console/src/app.ts", 601, &["error[sizes]: console/src/app.ts: 601 lines; at most 600, split it by idea"]);
-    judge("sdk/client.py", 601, &["error[sizes]: sdk/client.py: 601 lines; at most 600, split it by idea"]);
+    judge(
+        "console/src/app.ts",
+        601,
+        &["error[sizes]: console/src/app.ts: 601 lines; at most 600, split it by idea"],
+    );
+    judge(
+        "sdk/client.py",
+        601,
+        &["error[sizes]: sdk/client.py: 601 lines; at most 600, split it by idea"],
+    );
 }
 
 #[test]
@@ -38,12 +49,17 @@ fn a_program_begins_small() {
 #[test]
 fn the_conductor_has_a_budget() {
     let (one, two) = ("//! x\n".repeat(300), "//! x\n".repeat(200));
-    let paths: Vec<_> = (0..8).map(|number| format!("crates/engine/src/part{number}.rs")).collect();
+    let paths: Vec<_> = (0..8)
+        .map(|number| format!("crates/engine/src/part{number}.rs"))
+        .collect();
     let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), one.as_str())).collect();
     files.push(("crates/engine/src/tests.rs", &one));
     files.push(("crates/engine/src/lib.rs", &two[..600]));
     assert_eq!(check(&Tree::of(&files)), []);
     files.push(("crates/engine/src/more.rs", "//! x\n"));
     let found: Vec<_> = check(&Tree::of(&files)).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["error[sizes]: crates/engine: 2501 lines in all; the conductor has at most 2500"]);
+    assert_eq!(
+        found,
+        ["error[sizes]: crates/engine: 2501 lines in all; the conductor has at most 2500"]
+    );
 }

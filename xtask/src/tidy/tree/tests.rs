@@ -29,8 +29,17 @@ fn what_git_tracks_or_would_track_is_the_tree() {
     std::os::unix::fs::symlink("/etc/passwd", root.path().join("link.rs")).unwrap();
 
     let tree = Tree::read(root.path()).unwrap();
-    let seen: Vec<_> = tree.files().iter().map(|file| (file.path.as_str(), file.text.as_str())).collect();
-    let expected = [(".gitignore", "/target\n"), ("a name.rs", "new"), ("picture.png", ""), ("src/tracked.rs", "tracked")];
+    let seen: Vec<_> = tree
+        .files()
+        .iter()
+        .map(|file| (file.path.as_str(), file.text.as_str()))
+        .collect();
+    let expected = [
+        (".gitignore", "/target\n"),
+        ("a name.rs", "new"),
+        ("picture.png", ""),
+        ("src/tracked.rs", "tracked"),
+    ];
     assert_eq!(seen, expected);
 }
 
@@ -49,7 +58,10 @@ fn a_test_is_known_by_its_place() {
         ("crates/testkit/src/lib.rs", false),
         ("crates/policy/src/testdata.rs", false),
     ] {
-        let file = File { path: path.to_owned(), text: String::new() };
+        let file = File {
+            path: path.to_owned(),
+            text: String::new(),
+        };
         assert_eq!(file.is_test(), test, "{path}");
     }
 }
@@ -62,7 +74,10 @@ fn a_file_knows_its_member() {
         ("README.md", None),
         ("fuzz/fuzz_targets/wire.rs", None),
     ] {
-        let file = File { path: path.to_owned(), text: String::new() };
+        let file = File {
+            path: path.to_owned(),
+            text: String::new(),
+        };
         assert_eq!(file.member(), member, "{path}");
     }
 }

@@ -4,9 +4,15 @@ use super::check;
 #[track_caller]
 fn judge(path: &str, line: &str, expected: Option<&str>) {
     let found = check(&Tree::of(&[(path, &format!("fine\n{line}\n"))]));
-    let names: Vec<_> = found.iter().map(|finding| finding.message.split('`').nth(1).unwrap_or_default()).collect();
+    let names: Vec<_> = found
+        .iter()
+        .map(|finding| finding.message.split('`').nth(1).unwrap_or_default())
+        .collect();
     assert_eq!(names, expected.into_iter().collect::<Vec<_>>(), "{path}: {line}");
-    assert!(found.iter().all(|finding| finding.place == format!("{path}:2")), "{found:?}");
+    assert!(
+        found.iter().all(|finding| finding.place == format!("{path}:2")),
+        "{found:?}"
+    );
 }
 
 const SOURCE: &str = "crates/engine/src/run.rs";
@@ -35,7 +41,11 @@ fn registries_are_named_only_where_a_policy_speaks_of_them() {
     judge(".ci/run", "curl https://static.rust-lang.org/x", Some("registry"));
     judge("README.md", "It is on crates.io.", Some("registry"));
     judge("deny.toml", "registry.npmjs.org", Some("registry"));
-    judge("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\"", None);
+    judge(
+        "Cargo.lock",
+        "source = \"registry+https://github.com/rust-lang/crates.io-index\"",
+        None,
+    );
     judge("policies/net/npm.yaml", "- { host: registry.npmjs.org }", None);
     judge("crates/engine/src/run/tests.rs", "host: pypi.org", None);
 }

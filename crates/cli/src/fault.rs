@@ -1,0 +1,193 @@
+//! What goes wrong before there is a result: a stable code, a sentence, the rule, what to do next, and the exit code.
+
+use std::error::Error;
+use std::fmt;
+
+use ringfence_engine::{OpenError, RunError};
+use ringfence_journal::RecordError;
+use ringfence_store::{AdoptError, ExportError, LeaseError, ReadError};
+
+/// Something of ours, or of the machine's, failed.
+pub(crate) const OURS: u8 = 125;
+/// Refused by policy before anything started.
+pub(crate) const REFUSED: u8 = 126;
+/// No such program or language.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// Stopped on request.
+pub(crate) const CANCELLED: u8 = 130;
+/// What a shell shows for a program whose reader went away.
+const READER_GONE: u8 = 141;
+/// A check that did not hold, where no program's own code can be meant.
+pub(crate) const NOT_HELD: u8 = 1;
+
+/// A fault, in words for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) rule: Option<String>,
+    pub(crate) exit: u8,
+}
+
+impl Fault {
+    /// Ours or the machine's.
+    pub(crate) fn ours(code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { code, message: message.into(), hint: None, rule: None, exit: OURS }
+    }
+
+    /// The policy's.
+    pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { exit: REFUSED, ..Fault::ours(code, message) }
+    }
+
+    /// There is nothing of that name.
+    pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { exit: NOT_FOUND, ..Fault::ours(code, message) }
+    }
+
+    /// Whoever read our output is gone: nobody to tell.
+    pub(crate) fn reader_gone() -> Fault {
+        Fault { exit: READER_GONE, ..Fault::ours("output.closed", "") }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn rule(mut self, rule: impl Into<String>) -> Fault {
+        self.rule = Some(rule.into());
+        self
+    }
+
+    pub(crate) fn exit(mut self, exit: u8) -> Fault {
+        self.exit = exit;
+        self
+    }
+
+    fn maybe_hint(mut self, hint: Option<&str>) -> Fault {
+        self.hint = hint.map(str::to_owned);
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// An error and all that is behind it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A system error in the words people know, without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let plain = text.split(" (os error ").next().unwrap_or(&text);
+    let mut letters = plain.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+pub(crate) fn no_runtime(error: &std::io::Error) -> Fault {
+    Fault::ours("start.runtime", format!("cannot start: {}", reason(error)))
+}
+
+impl From<ringfence_store::OpenError> for Fault {
+    fn from(error: ringfence_store::OpenError) -> Fault {
+        use ringfence_store::OpenError as Store;
+        let fault = Fault::ours(error.code(), chain(&error)).maybe_hint(error.hint());
+        match &error {
+            Store::Exposed { path, .. } => fault.hint(format!("run `chmod go-rwx {}`", path.display())),
+            Store::Folder { .. } | Store::File { .. } | Store::Database { .. } if fault.hint.is_none() => {
+                fault.hint("choose another data folder with `RINGFENCE_HOME`")
+            }
+            Store::Sink(_) => fault.hint("look at `audit.sinks` in `ringfence.yaml`"),
+            _ => fault,
+        }
+    }
+}
+
+impl From<OpenError> for Fault {
+    fn from(error: OpenError) -> Fault {
+        match error {
+            OpenError::Store(error) => error.into(),
+            OpenError::Lease(error) => error.into(),
+            OpenError::Native(error) => launch(&error),
+            OpenError::Sweep(error) => Fault::ours("store.sweep", format!("cannot sweep after a dead process: {}", chain(&error))),
+        }
+    }
+}
+
+impl From<RunError> for Fault {
+    fn from(error: RunError) -> Fault {
+        use ringfence_sandbox::RunError as Sandbox;
+        match &error {
+            RunError::Record(error) => error.clone().into(),
+            RunError::Launch(error) => launch(error),
+            RunError::Run(Sandbox::NoPython) => Fault::not_found("language.missing", "there is no Python on this machine")
+                .hint("install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`"),
+            RunError::Run(Sandbox::Job { .. }) => Fault::ours("job.size", chain(&error)).hint("give less of it, or use `--file`"),
+            RunError::Run(_) => Fault::ours("sandbox.failed", chain(&error)).hint("`ringfence doctor` shows what works here"),
+            RunError::Put(_) => Fault::ours("files.in", chain(&error)),
+            RunError::Collect(_) => Fault::ours("files.out", chain(&error)),
+            RunError::Lease(_) => Fault::ours("store.lease", chain(&error)),
+            RunError::Entropy(_) => Fault::ours("start.entropy", chain(&error)),
+        }
+    }
+}
+
+/// Why no sandbox stands.
+pub(crate) fn launch(error: &ringfence_sandbox::LaunchError) -> Fault {
+    Fault::ours("sandbox.launch", chain(error)).hint("`ringfence doctor` shows what is missing and how to get it")
+}
+
+impl From<RecordError> for Fault {
+    fn from(error: RecordError) -> Fault {
+        Fault::ours(error.code(), chain(&error)).maybe_hint(error.hint())
+    }
+}
+
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Fault {
+        let code = error.code();
+        let fault = Fault::ours(code, chain(&error));
+        match code {
+            "store.damaged" => fault.hint("run `ringfence audit verify`, then restore the data folder from a copy or move it away"),
+            _ => fault,
+        }
+    }
+}
+
+impl From<LeaseError> for Fault {
+    fn from(error: LeaseError) -> Fault {
+        Fault::ours("store.lease", chain(&error)).hint("choose another data folder with `RINGFENCE_HOME`")
+    }
+}
+
+impl From<ExportError> for Fault {
+    fn from(error: ExportError) -> Fault {
+        match error {
+            ExportError::Read(error) => error.into(),
+            ExportError::Write(error) => crate::print::unwritten(&error),
+        }
+    }
+}
+
+impl From<AdoptError> for Fault {
+    fn from(error: AdoptError) -> Fault {
+        Fault::ours("session.adopt", chain(&error))
+    }
+}

@@ -1,0 +1,32 @@
+//! Structured logs to stderr: warnings always, more with `-v` or by the filter in `RINGFENCE_LOG`.
+
+use std::io::{self, IsTerminal as _};
+
+use tracing::Level;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+
+use crate::args::Args;
+use crate::settings::{LogFormat, Settings};
+
+/// Starts logging. A filter that cannot be read is said, not obeyed.
+pub(crate) fn start(args: &Args, settings: &Settings) {
+    let level = match (args.words.quiet, args.words.verbose) {
+        (true, _) => Level::ERROR,
+        (false, 0) => Level::WARN,
+        (false, 1) => Level::INFO,
+        (false, 2) => Level::DEBUG,
+        (false, _) => Level::TRACE,
+    };
+    let colour = io::stderr().is_terminal() && !settings.plain;
+    let builder = fmt().with_writer(io::stderr).with_ansi(colour).with_target(false);
+    // Building a filter costs more than a run needs: only who asks for one pays.
+    let started = match (&settings.log, settings.log_format) {
+        (None, LogFormat::Text) => builder.with_max_level(level).try_init(),
+        (None, LogFormat::Json) => builder.json().with_max_level(level).try_init(),
+        (Some(filter), LogFormat::Text) => builder.with_env_filter(EnvFilter::new(filter)).try_init(),
+        (Some(filter), LogFormat::Json) => builder.json().with_env_filter(EnvFilter::new(filter)).try_init(),
+    };
+    // Only one subscriber is ever set, here.
+    debug_assert!(started.is_ok());
+}

@@ -1,0 +1,71 @@
+//! Memory that is not plain: segments that outlive a mapping, files changed through `/proc/self/mem`, kernel pools.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::call;
+use crate::sys::{check, check_int};
+
+/// Makes a segment of `bytes`, fills it, and lets go of it without giving it back: it lives as long as its namespace.
+pub fn shared_segment(bytes: usize) -> io::Result<()> {
+    const PAGE: usize = 4096;
+    let mode = libc::IPC_CREAT | 0o600;
+    // SAFETY: shmget takes integers.
+    let id = check_int(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, mode) })?;
+    // SAFETY: a null address lets the kernel choose a free place.
+    let place = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+    if place.addr() == usize::MAX {
+        return Err(io::Error::last_os_error());
+    }
+    for offset in (0..bytes).step_by(PAGE) {
+        // SAFETY: the segment is `bytes` long and mapped writable; `offset` is below that.
+        let page = unsafe { place.cast::<u8>().add(offset) };
+        // SAFETY: `page` is inside the mapping, which nobody else knows.
+        unsafe { page.write_volatile(1) };
+    }
+    // SAFETY: `place` is what shmat answered, and nothing refers to it any more.
+    check_int(unsafe { libc::shmdt(place) }).map(|_| ())
+}
+
+/// Tries to change the first byte of `path` through a read-only mapping and `/proc/self/mem`; an error if it did not.
+pub fn write_through_memory_file(path: &Path) -> io::Result<()> {
+    const PAGE: usize = 4096;
+    // Where it may be opened for writing the mapping could be made writable: that is the case a fence must prevent.
+    let file = File::options().read(true).write(true).open(path).or_else(|_| File::open(path))?;
+    let mut before = [0u8; 1];
+    file.read_exact_at(&mut before, 0)?;
+    // SAFETY: a new shared read-only mapping of a file; the kernel chooses a free place.
+    let place =
+        unsafe { libc::mmap(std::ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if place == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let memory = File::options().write(true).open("/proc/self/mem")?;
+    memory.write_all_at(&[before[0] ^ 1], place.addr() as u64)?;
+    let mut after = [0u8; 1];
+    file.read_exact_at(&mut after, 0)?;
+    if after == before { Err(io::Error::from_raw_os_error(libc::EFAULT)) } else { Ok(()) }
+}
+
+/// Takes `count` places from the machine's one pool of asynchronous requests, until this process ends.
+pub fn asynchronous_io(count: u32) -> io::Result<()> {
+    let mut context = 0usize;
+    // SAFETY: the call fills `context` with a number.
+    unsafe { call(libc::SYS_io_setup, [count as usize, (&raw mut context) as usize, 0, 0, 0, 0]) }.map(drop)
+}
+
+/// Makes timers until one is refused or there are `most`; answers how many there are.
+pub fn timers(most: usize) -> usize {
+    (0..most)
+        .take_while(|_| {
+            let mut timer = 0i32;
+            let clock = libc::CLOCK_MONOTONIC;
+            let nothing = std::ptr::null::<libc::sigevent>();
+            // SAFETY: a null event asks for the default signal; the call fills the integer `timer`.
+            check(unsafe { libc::syscall(libc::SYS_timer_create, clock, nothing, &raw mut timer) }).is_ok()
+        })
+        .count()
+}

@@ -1,0 +1,147 @@
+//! Other processes: making them, reading them, holding them.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{call, fork_alone, owned};
+use crate::sys::process::{self, Ending, Patience, Side};
+
+/// A child that an attempt made for itself; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Child(i32);
+
+impl Child {
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.0
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // One that has ended already is what is wanted.
+        let _ = process::signal(self.0, libc::SIGKILL);
+        let _ = process::wait(self.0, Patience::Forever);
+    }
+}
+
+/// How work in a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forked {
+    /// By itself or by a signal.
+    Ended(Ending),
+    /// It was killed because it took too long.
+    TooLong,
+}
+
+/// Does `work` in a child and waits for it, no longer than `patience`. A process with several threads is refused.
+pub fn fork_and(patience: Duration, work: impl FnOnce() -> i32) -> io::Result<Forked> {
+    let pid = match fork_alone()? {
+        Side::Child => process::leave(work()),
+        Side::Parent(pid) => pid,
+    };
+    let started = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some((_, ending)) = process::wait(pid, Patience::Now)? {
+            return Ok(Forked::Ended(ending));
+        }
+        if started.elapsed() > patience {
+            process::signal(pid, libc::SIGKILL)?;
+            process::wait(pid, Patience::Forever)?;
+            return Ok(Forked::TooLong);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+/// A child that only waits, as a harmless victim.
+pub fn spare_child() -> io::Result<Child> {
+    match fork_alone()? {
+        Side::Child => {
+            std::thread::sleep(Duration::from_secs(10));
+            process::leave(0)
+        }
+        Side::Parent(pid) => Ok(Child(pid)),
+    }
+}
+
+/// Makes children that do `work` and then wait `hold`, until one is refused or `most` are there; answers how many are.
+pub fn grow_processes(most: usize, hold: Duration, work: fn()) -> io::Result<usize> {
+    for made in 0..most {
+        match fork_alone() {
+            Ok(Side::Child) => {
+                work();
+                std::thread::sleep(hold);
+                process::leave(0)
+            }
+            Ok(Side::Parent(_)) => {}
+            Err(_) => return Ok(made),
+        }
+    }
+    Ok(most)
+}
+
+/// Sends a signal; 0 asks only whether it could be sent.
+pub fn signal(pid: i32, number: i32) -> io::Result<()> {
+    process::signal(pid, number)
+}
+
+/// Lets the parent trace this process.
+pub fn become_traced() -> io::Result<()> {
+    let request = libc::PTRACE_TRACEME as usize;
+    // SAFETY: this request ignores its other arguments.
+    unsafe { call(libc::SYS_ptrace, [request, 0, 0, 0, 0, 0]) }.map(drop)
+}
+
+/// Traces `pid` without stopping it, until this process ends.
+pub fn seize(pid: i32) -> io::Result<()> {
+    let request = libc::PTRACE_SEIZE as usize;
+    // SAFETY: this request takes integers.
+    unsafe { call(libc::SYS_ptrace, [request, pid.cast_unsigned() as usize, 0, 0, 0, 0]) }.map(drop)
+}
+
+fn move_memory(number: libc::c_long, pid: i32) -> io::Result<()> {
+    // The victim is this process or its fork, where the same address holds the same eight bytes of nobody's.
+    let (mut ours, mut theirs) = ([0u8; 8], [0u8; 8]);
+    let here = libc::iovec { iov_base: ours.as_mut_ptr().cast(), iov_len: ours.len() };
+    let there = libc::iovec { iov_base: theirs.as_mut_ptr().cast(), iov_len: theirs.len() };
+    let (here, there) = ((&raw const here) as usize, (&raw const there) as usize);
+    // SAFETY: both vectors describe eight bytes of ours; the kernel checks the other side's addresses itself.
+    unsafe { call(number, [pid.cast_unsigned() as usize, here, 1, there, 1, 0]) }.map(drop)
+}
+
+/// Reads memory of `pid`.
+pub fn read_memory_of(pid: i32) -> io::Result<()> {
+    move_memory(libc::SYS_process_vm_readv, pid)
+}
+
+/// Writes zeroes over zeroes in this process, as it could in another: `pid` is this process or a child of it.
+pub fn write_memory_of(pid: &Child) -> io::Result<()> {
+    move_memory(libc::SYS_process_vm_writev, pid.0)
+}
+
+/// Takes a copy of `pid`'s descriptor 0.
+pub fn descriptor_of(pid: i32) -> io::Result<()> {
+    // SAFETY: pidfd_open takes integers.
+    let handle = unsafe { call(libc::SYS_pidfd_open, [pid.cast_unsigned() as usize, 0, 0, 0, 0, 0]) }.and_then(owned)?;
+    let number = std::os::fd::AsRawFd::as_raw_fd(&handle).cast_unsigned() as usize;
+    // SAFETY: the call takes integers; the handle is borrowed for it.
+    owned(unsafe { call(libc::SYS_pidfd_getfd, [number, 0, 0, 0, 0, 0]) }?).map(drop)
+}
+
+/// Asks whether two processes share their memory: a way to learn addresses of the kernel.
+pub fn compare_processes(one: i32, other: i32) -> io::Result<()> {
+    const MEMORY: usize = 1;
+    let (one, other) = (one.cast_unsigned() as usize, other.cast_unsigned() as usize);
+    // SAFETY: the call takes integers.
+    unsafe { call(libc::SYS_kcmp, [one, other, MEMORY, 0, 0, 0]) }.map(drop)
+}
+
+/// Becomes user `id` for good.
+pub fn set_user(id: u32) -> io::Result<()> {
+    let id = id as usize;
+    // SAFETY: the call takes integers.
+    unsafe { call(libc::SYS_setresuid, [id, id, id, 0, 0, 0]) }.map(drop)
+}

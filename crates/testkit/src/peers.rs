@@ -1,0 +1,36 @@
+//! What others need for the same: started as commands, in the same run.
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts its peers itself")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// bubblewrap with everything unshared and the host's root read-only.
+pub const BUBBLEWRAP: &[&str] =
+    &["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"];
+
+/// Runs a command to its end, silently.
+pub fn run(argv: &[&str]) -> Result<()> {
+    let (program, args) = argv.split_first().context("no program")?;
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = command.status().with_context(|| format!("cannot start {program}"))?;
+    ensure!(status.success(), "{argv:?} ended with {status}");
+    Ok(())
+}
+
+/// Whether a command can be run here.
+pub fn works(argv: &[&str]) -> bool {
+    run(argv).is_ok()
+}
+
+/// The smallest program there is: a static `true`.
+pub fn static_true(folder: &Path) -> Result<PathBuf> {
+    let source = folder.join("true.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n")?;
+    let program = folder.join("true");
+    let paths = (source.to_string_lossy().into_owned(), program.to_string_lossy().into_owned());
+    run(&["cc", "-O2", "-static", "-o", &paths.1, &paths.0])?;
+    Ok(program)
+}

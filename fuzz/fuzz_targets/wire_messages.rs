@@ -1,0 +1,6 @@
+//! Every kind of message, decoded from anything.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| ringfence_wire::fuzz::fuzz_messages(bytes));
