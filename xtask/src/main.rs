@@ -16,11 +16,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+/// Checks the house rules, generates checked-in files, runs the suites
 #[derive(Parser)]
-#[command(
-    name = "cargo xtask",
-    about = "Checks the house rules, generates checked-in files, runs the suites"
-)]
+#[command(bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,

@@ -130,13 +130,18 @@ pub(crate) struct Watched {
     pub(crate) lines: Vec<String>,
 }
 
-/// Runs a command, passes its output through as it comes, and keeps the lines.
-pub(crate) fn watch(command: &mut Command) -> Result<Watched> {
-    relay(command, io::stdout(), io::stderr())
+/// Runs a command, passes on as it comes whatever line is `wanted`, and keeps all of them.
+pub(crate) fn watch(command: &mut Command, wanted: fn(&str) -> bool) -> Result<Watched> {
+    relay(command, wanted, io::stdout(), io::stderr())
 }
 
 /// The same with the output going elsewhere.
-pub(crate) fn relay(command: &mut Command, out: impl Write, err: impl Write + Send) -> Result<Watched> {
+pub(crate) fn relay(
+    command: &mut Command,
+    wanted: fn(&str) -> bool,
+    out: impl Write,
+    err: impl Write + Send,
+) -> Result<Watched> {
     let name = shown(command);
     command
         .stdin(Stdio::null())
@@ -145,8 +150,8 @@ pub(crate) fn relay(command: &mut Command, out: impl Write, err: impl Write + Se
     let mut child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let kept = thread::scope(|scope| -> io::Result<Vec<String>> {
-        let errors = scope.spawn(|| stderr.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, err)));
-        let mut lines = stdout.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, out))?;
+        let errors = scope.spawn(|| stderr.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, wanted, err)));
+        let mut lines = stdout.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, wanted, out))?;
         let said = errors
             .join()
             .map_err(|_| io::Error::other("the reader of standard error panicked"))?;
@@ -158,13 +163,16 @@ pub(crate) fn relay(command: &mut Command, out: impl Write, err: impl Write + Se
     Ok(Watched { status, lines })
 }
 
-fn pass(from: impl Read, mut to: impl Write) -> io::Result<Vec<String>> {
+fn pass(from: impl Read, wanted: fn(&str) -> bool, mut to: impl Write) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line)? > 0 {
-        to.write_all(&line)?;
-        lines.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if wanted(&text) {
+            to.write_all(&line)?;
+        }
+        lines.push(text);
         line.clear();
     }
     to.flush()?;

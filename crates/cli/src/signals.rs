@@ -69,15 +69,17 @@ fn hear(interrupt: &Interrupt) {
             Ok(Err(_)) => return,
             Err(error) => return tracing::warn!(%error, "cannot listen for signals"),
         };
+        let mut heard = false;
         loop {
             let number = tokio::select! {
                 _ = interrupted.recv() => 2,
                 _ = terminated.recv() => 15,
                 _ = hung_up.recv() => 1,
             };
-            if interrupt.wished() == Wish::Signal {
+            if heard {
                 end(number);
             }
+            heard = true;
             interrupt.wish(Wish::Signal);
         }
     });

@@ -199,14 +199,23 @@ fn if_there(path: &std::ffi::CStr, missing: Missing) -> io::Result<Option<OwnedF
     }
 }
 
-/// Gives the host handles of the places it asked for.
+/// Gives the host handles of the places it asked for, in one message.
 fn hand_out(compiled: &Compiled, status: BorrowedFd<'_>) -> Result<(), Failed> {
-    for (index, path) in compiled.handles.iter().enumerate() {
-        let failed = || at_step(Stage::Handles, index);
-        let place = fd::open_at(None, path, libc::O_RDONLY | libc::O_DIRECTORY, 0).map_err(failed())?;
-        socket::send(status, &[TOLD_HANDLES], &[place.as_raw_fd()]).map_err(failed())?;
+    const NONE: Option<OwnedFd> = None;
+    let mut places = [NONE; socket::MOST_DESCRIPTORS];
+    let mut numbers = [-1; socket::MOST_DESCRIPTORS];
+    let slots = places.iter_mut().zip(&mut numbers);
+    for (index, (path, (place, number))) in compiled.handles.iter().zip(slots).enumerate() {
+        let opened = fd::open_at(None, path, libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        let opened = opened.map_err(at_step(Stage::Handles, index))?;
+        *number = opened.as_raw_fd();
+        *place = Some(opened);
     }
-    Ok(())
+    let numbers = numbers.get(..compiled.handles.len()).unwrap_or_default();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    socket::send(status, &[TOLD_HANDLES], numbers).map(drop).map_err(at(Stage::Handles))
 }
 
 /// Leaves exactly the worker's descriptors open: nothing of the host's is inherited.

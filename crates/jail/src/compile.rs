@@ -109,6 +109,7 @@ impl Compiled {
             compiled.handles.push(CString::new(path.as_str())?);
         }
         compiled.opened.resize_with(compiled.sources.len(), || None);
+        compiled.make_folders_once();
         Ok(compiled)
     }
 
@@ -172,6 +173,15 @@ impl Compiled {
             self.steps.push(Step::Cover { path: CString::new(*path)?, kind, missing: Missing::Fine });
         }
         Ok(())
+    }
+
+    /// Several places share the folders above them.
+    fn make_folders_once(&mut self) {
+        let mut made = std::collections::HashSet::new();
+        self.steps.retain(|step| match step {
+            Step::Folder { path } => made.insert(path.clone()),
+            _ => true,
+        });
     }
 
     /// Steps that make the folders above `path`.

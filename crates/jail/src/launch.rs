@@ -1,6 +1,7 @@
 //! Making a jail: one thread makes them all, because the kernel kills a child when the *thread* that made it ends.
 
 use std::ffi::NulError;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -60,31 +61,45 @@ pub enum LaunchError {
     Stopped,
 }
 
-type Request = (Plan, mpsc::SyncSender<Result<Jailed, LaunchError>>);
+type Answer = Box<dyn FnOnce(Result<Jailed, LaunchError>) + Send>;
 
 /// The thread that makes jails. Dropping the last handle ends it, and every jail with it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Launcher {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<(Plan, Answer)>,
+}
+
+impl fmt::Debug for Launcher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Launcher").finish_non_exhaustive()
+    }
 }
 
 impl Launcher {
     /// Starts the thread.
     pub fn start() -> io::Result<Launcher> {
-        let (requests, inbox) = mpsc::channel::<Request>();
+        let (requests, inbox) = mpsc::channel::<(Plan, Answer)>();
         thread::Builder::new().name("ringfence-launch".to_owned()).spawn(move || {
             for (plan, answer) in inbox {
-                // A caller that has gone away lets its jail be dropped, which ends it.
-                let _ = answer.send(launch(&plan));
+                answer(launch(&plan));
             }
         })?;
         Ok(Launcher { requests })
     }
 
-    /// Makes a jail; blocks for about a millisecond.
+    /// Makes a jail and hands it to `answer`, on the thread that makes them. Never called: the thread has ended.
+    pub fn launch_then(&self, plan: Plan, answer: impl FnOnce(Result<Jailed, LaunchError>) + Send + 'static) {
+        // A request that cannot be sent drops its answer, which is how its caller knows.
+        let _ = self.requests.send((plan, Box::new(answer)));
+    }
+
+    /// Makes a jail; blocks for a few milliseconds.
     pub fn launch(&self, plan: Plan) -> Result<Jailed, LaunchError> {
         let (answer, result) = mpsc::sync_channel(1);
-        self.requests.send((plan, answer)).map_err(|_| LaunchError::Stopped)?;
+        self.launch_then(plan, move |jailed| {
+            // A caller that has gone away lets its jail be dropped, which ends it.
+            let _ = answer.send(jailed);
+        });
         result.recv().map_err(|_| LaunchError::Stopped)?
     }
 }
@@ -157,16 +172,20 @@ fn follow(status: &OwnedFd, compiled: &Compiled, jailed: &mut Jailed) -> Result<
     loop {
         let (length, mut descriptors) = socket::receive(status.as_fd(), &mut message).map_err(LaunchError::Sockets)?;
         match (message.get(..length), descriptors.pop()) {
-            (Some([child::TOLD_HANDLES]), Some(handle)) => jailed.handles.push(handle),
+            (Some([child::TOLD_HANDLES]), Some(last)) => {
+                descriptors.push(last);
+                jailed.handles = descriptors;
+            }
             (Some([child::TOLD_LISTENER, version]), Some(listener)) => {
+                // Only becoming the worker is left; whether it did, its first word tells.
                 jailed.listener = Some(listener);
                 jailed.landlock = *version;
+                return Ok(());
             }
             (Some([child::TOLD_FAILURE, stage, low, high, error @ ..]), None) => {
                 let number = error.try_into().map_or(libc::EIO, i32::from_le_bytes);
                 return Err(failure(*stage, u16::from_le_bytes([*low, *high]), number, compiled));
             }
-            (Some([]), None) if jailed.listener.is_some() => return Ok(()),
             _ => return Err(LaunchError::Vanished),
         }
     }

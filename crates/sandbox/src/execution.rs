@@ -326,6 +326,11 @@ impl Violations {
     }
 }
 
+/// Whether the child itself said that it is done.
+pub(crate) fn is_done(followed: &Result<Followed, RunError>) -> bool {
+    followed.as_ref().is_ok_and(|followed| followed.verdict == Verdict::Finished)
+}
+
 /// Judges an execution after nothing of it is left: what the kernel counted outweighs what the child said.
 pub(crate) fn conclude(
     sandbox: &Sandbox,

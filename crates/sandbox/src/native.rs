@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringfence_jail::cgroup::{Claim, Controller, GroupError, Machine};
 use ringfence_jail::{Ids, Launcher, Limits, Plan, Program};
-use tokio::task;
+use tokio::sync::oneshot;
 
 use crate::control::{Control, ControlError};
-use crate::running::Sandbox;
+use crate::running::{Made, Sandbox, leaf_limits, leaf_name};
 use crate::spec::{Enforced, Mechanism, Spec, WritableKind};
 use crate::worker;
 
@@ -126,16 +126,18 @@ impl Native {
     pub async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, LaunchError> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let plan = self.plan(spec, number)?;
-        let ids = plan.ids;
-        let group = plan.group.clone();
-        let launcher = self.launcher.clone();
-        let mut jailed =
-            task::spawn_blocking(move || launcher.launch(plan)).await.map_err(|_| LaunchError::Abandoned)??;
+        let (ids, group) = (plan.ids, plan.group.clone());
+        let (answer, jailed) = oneshot::channel();
+        // A caller that has gone away lets its jail be dropped, which ends it.
+        self.launcher.launch_then(plan, |jailed| drop(answer.send(jailed)));
+        // While the launcher builds the root, this thread makes the first execution's groups.
+        let leaf = group.as_deref().map(|group| group.leaf(&leaf_name(1), &leaf_limits(spec))).transpose()?;
+        let mut jailed = jailed.await.map_err(|_| LaunchError::Abandoned)??;
         let mut control = Control::new(jailed.control())?;
         control.wait_until_ready().await?;
         let listener = jailed.take_listener().ok_or(LaunchError::Abandoned)?;
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(LaunchError::Listener)?;
-        Ok(Sandbox::new(Arc::clone(spec), jailed, control, listener, (ids, group)))
+        Ok(Sandbox::new(Arc::clone(spec), jailed, control, listener, Made { ids, group, leaf }))
     }
 
     fn plan(&self, spec: &Spec, number: u64) -> Result<Plan, LaunchError> {

@@ -28,7 +28,11 @@ pub struct Sandbox {
     ids: Ids,
     group: Option<Arc<Group>>,
     number: u32,
+    /// Groups made ahead for the next execution.
+    next_leaf: Option<Leaf>,
     prepared: Option<Prepared>,
+    /// An execution that is over and whose end the first process has not yet confirmed.
+    unconfirmed: Option<u32>,
     broken: bool,
     ran_programs: bool,
 }
@@ -45,9 +49,9 @@ impl Sandbox {
         jailed: Jailed,
         control: Control,
         listener: AsyncFd<SyscallListener>,
-        made_as: (Ids, Option<Arc<Group>>),
+        made: Made,
     ) -> Sandbox {
-        let (ids, group) = made_as;
+        let Made { ids, group, leaf } = made;
         Sandbox {
             spec,
             jailed,
@@ -56,7 +60,9 @@ impl Sandbox {
             ids,
             group,
             number: 0,
+            next_leaf: leaf,
             prepared: None,
+            unconfirmed: None,
             broken: false,
             ran_programs: false,
         }
@@ -100,6 +106,7 @@ impl Sandbox {
         if let Some(other) = self.prepared.take() {
             self.finish(other.number).await?;
         }
+        self.confirm().await?;
         let result = self.try_prepare(language).await;
         self.broken |= result.is_err();
         result
@@ -108,9 +115,10 @@ impl Sandbox {
     async fn try_prepare(&mut self, language: Language) -> Result<(), RunError> {
         self.number += 1;
         let number = self.number;
-        let leaf = match &self.group {
-            Some(group) => Some(group.leaf(&format!("x{number}"), &self.leaf_limits())?),
-            None => None,
+        let leaf = match (self.next_leaf.take(), &self.group) {
+            (Some(leaf), _) => Some(leaf),
+            (None, Some(group)) => Some(group.leaf(&leaf_name(number), &leaf_limits(&self.spec))?),
+            (None, None) => None,
         };
         let tasks: Vec<OwnedFd> = leaf.as_ref().map(Leaf::task_files).transpose()?.unwrap_or_default();
         let (ours, theirs) = socket::pair(PairKind::Stream).map_err(RunError::Socket)?;
@@ -135,14 +143,6 @@ impl Sandbox {
         Ok(())
     }
 
-    fn leaf_limits(&self) -> LeafLimits {
-        LeafLimits {
-            memory: self.spec.memory(),
-            processes: u64::from(self.spec.limits.processes) + OWN_PROCESSES,
-            cpu_millis: u64::from(self.spec.limits.cpu.as_millis()),
-        }
-    }
-
     /// Limits of each process: the second line behind control groups, the first where there are none.
     fn child_limits(&self, grouped: bool) -> ChildLimits {
         let memory = self.spec.limits.memory.get();
@@ -160,12 +160,24 @@ impl Sandbox {
         let Some(mut prepared) = self.prepared.take() else { return Err(RunError::NotPrepared) };
         self.ran_programs |= prepared.language == Language::Program;
         let followed = execution::follow(self, &mut prepared, task, words, stop).await;
+        // An engine's child makes no processes and has said that it is done: nothing goes on that would need an answer now.
+        if prepared.language != Language::Program && prepared.language != Language::Python && execution::is_done(&followed) {
+            self.unconfirmed = Some(prepared.number);
+            return execution::conclude(self, &mut prepared, followed);
+        }
         // Whatever happened, nothing of the execution goes on; a sandbox that cannot promise it ends whole.
         if self.finish(prepared.number).await.is_err() {
             self.broken = true;
             self.jailed.kill().map_err(RunError::Kill)?;
         }
         execution::conclude(self, &mut prepared, followed)
+    }
+
+    async fn confirm(&mut self) -> Result<(), RunError> {
+        match self.unconfirmed.take() {
+            Some(number) => self.finish(number).await,
+            None => Ok(()),
+        }
     }
 
     async fn finish(&mut self, number: u32) -> Result<(), RunError> {
@@ -184,6 +196,7 @@ impl Sandbox {
         if let Some(prepared) = self.prepared.take() {
             self.finish(prepared.number).await?;
         }
+        self.confirm().await?;
         self.control.order(&Order::Wipe, &[]).await?;
         Ok(if self.control.answer().await.is_ok() { Clean::Yes } else { Clean::No })
     }
@@ -203,6 +216,29 @@ impl Sandbox {
         let Sandbox { jailed, .. } = self;
         let ended = tokio::task::spawn_blocking(move || jailed.end()).await;
         ended.map_err(|_| RunError::NotPrepared)?.map(drop).map_err(RunError::Kill)
+    }
+}
+
+/// What a sandbox was made with.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) ids: Ids,
+    pub(crate) group: Option<Arc<Group>>,
+    /// The groups of its first execution.
+    pub(crate) leaf: Option<Leaf>,
+}
+
+/// What the groups of an execution are called.
+pub(crate) fn leaf_name(number: u32) -> String {
+    format!("x{number}")
+}
+
+/// What an execution may use in all.
+pub(crate) fn leaf_limits(spec: &Spec) -> LeafLimits {
+    LeafLimits {
+        memory: spec.memory(),
+        processes: u64::from(spec.limits.processes) + OWN_PROCESSES,
+        cpu_millis: u64::from(spec.limits.cpu.as_millis()),
     }
 }
 

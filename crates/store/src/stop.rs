@@ -66,7 +66,7 @@ fn tell(run: &Path, lease: LeaseId) -> io::Result<()> {
     let (_folder, path) = short(run, lease)?;
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
-    match socket.send_to(b"stop", "/nonexistent") {
+    match socket.send_to(b"stop", path) {
         // A full queue means that the owner has yet to look anyway.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         other => other.map(drop),

@@ -10,6 +10,7 @@ use ringfence_jail::inside::{self, Limit};
 use ringfence_wire::{Fault, FromChild, Language, List, Outcome, OutcomeKind, Preparation, Text};
 
 use crate::init::Filters;
+use crate::js::Engine;
 use crate::pipe::Pipe;
 use crate::zygote::PythonChild;
 use crate::{code, interpreter, program};
@@ -21,6 +22,8 @@ pub struct Born<'a> {
     pub pipe: OwnedFd,
     /// The task files of its control groups.
     pub tasks: Vec<OwnedFd>,
+    /// A copy of the first process's engine.
+    pub engine: Option<Engine>,
     /// The Python process it speaks for.
     pub python: Option<PythonChild>,
     /// What it was made for.
@@ -44,7 +47,10 @@ pub fn run(born: Born<'_>) -> ! {
     }
     drop(born.tasks);
     let outcome = match born.preparation.language {
-        Language::TypeScript | Language::JavaScript => code::run(&shared, &born.filters.engine),
+        Language::TypeScript | Language::JavaScript => match born.engine {
+            Some(engine) => code::run(&shared, engine, &born.filters.engine),
+            None => inside::leave(CANNOT_CONFINE),
+        },
         Language::Python => match born.python {
             Some(python) => interpreter::run(&mut shared.borrow_mut(), python),
             None => inside::leave(CANNOT_CONFINE),

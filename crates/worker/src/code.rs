@@ -1,22 +1,18 @@
-//! TypeScript and JavaScript: the engine is warm before the job comes, and fenced in before it sees a byte of it.
+//! TypeScript and JavaScript: the engine is inherited warm, and fenced in before it sees a byte of the job.
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use ringfence_jail::inside;
 use ringfence_jail::seccomp::Filter;
 use ringfence_wire::{Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text};
 
 use crate::child::{engine_places, plain_fault, plain_outcome};
-use crate::js::{self, Engine, EngineLimits, Output, Program};
-use crate::pipe::{Pipe, Waiting};
+use crate::js::{self, Engine, EngineError, EngineLimits, Output, Program};
+use crate::pipe::Pipe;
 
 /// Leaves most of the process's 8 MiB to the engine.
 const ENGINE_STACK: usize = 4 << 20;
-
-/// A job that comes at once is not kept waiting by what only later programs would gain from.
-const WARM_UP_AFTER: Duration = Duration::from_millis(2);
 
 const CANNOT_START: i32 = 72;
 
@@ -30,53 +26,28 @@ impl Output for Pipe {
     }
 }
 
-/// Warms the engine, waits for the job, runs it.
-pub fn run(shared: &Rc<RefCell<Pipe>>, filter: &Filter) -> Outcome {
-    let engine = Engine::new(EngineLimits {
-        memory: None,
-        stack: ENGINE_STACK,
-    });
+/// An engine as every program gets it.
+pub fn engine() -> Result<Engine, EngineError> {
+    Engine::new(EngineLimits { memory: None, stack: ENGINE_STACK })
+}
+
+/// Fences itself in, waits for the job, runs it.
+pub fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -> Outcome {
     if inside::confine(&engine_places()).is_err() || inside::install(filter).is_err() {
         inside::leave(CANNOT_START);
     }
     let (job, source) = {
         let mut pipe = shared.borrow_mut();
         pipe.tell(&FromChild::Ready);
-        if let (Ok(engine), Waiting::Idle) = (&engine, pipe.linger(WARM_UP_AFTER)) {
-            if engine.warm_up().is_err() {
-                inside::leave(CANNOT_START);
-            }
-        }
         let job = pipe.job();
         pipe.tell(&FromChild::Started);
         job
     };
-    let outcome = match (engine, &job.kind) {
-        (Err(error), _) => {
-            let fault = plain_fault("engine.start", &error.to_string(), None);
-            plain_outcome(OutcomeKind::Failed, 1, Some(fault))
-        }
-        (
-            Ok(engine),
-            JobKind::Code {
-                language,
-                file_name,
-                args,
-                ..
-            },
-        ) => {
-            let args: Vec<String> = args.iter().map(|one| one.as_str().to_owned()).collect();
-            let typescript = *language == Language::TypeScript;
-            let program = Program {
-                source: &source,
-                typescript,
-                file_name: file_name.as_str(),
-                args: &args,
-            };
-            run_program(shared, engine, &program)
-        }
-        (Ok(_), JobKind::Program { .. } | JobKind::Shell { .. }) => inside::leave(CANNOT_START),
-    };
+    let JobKind::Code { language, file_name, args, .. } = &job.kind else { inside::leave(CANNOT_START) };
+    let args: Vec<String> = args.iter().map(|one| one.as_str().to_owned()).collect();
+    let typescript = *language == Language::TypeScript;
+    let program = Program { source: &source, typescript, file_name: file_name.as_str(), args: &args };
+    let outcome = run_program(shared, engine, &program);
     let mut pipe = shared.borrow_mut();
     for stream in [Stream::Stdout, Stream::Stderr, Stream::Value] {
         pipe.end(stream);

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use ringfence_jail::inside::{self, Side};
 use ringfence_jail::seccomp::{Filter, Profile};
@@ -14,8 +15,13 @@ use ringfence_wire::{
 };
 
 use crate::child::{self, Born};
+use crate::code;
+use crate::js::{Engine, EngineError};
 use crate::wipe;
 use crate::zygote::Zygote;
+
+/// An order that comes at once is not kept waiting.
+const WARM_UP_AFTER: Duration = Duration::from_millis(2);
 
 /// More than the largest order with its header.
 const ORDER_BYTES: usize = 8 * 1024;
@@ -34,6 +40,9 @@ struct Execution {
 pub struct Init {
     control: OwnedFd,
     filters: Filters,
+    /// Made once, copied into every child by its fork; never runs a program here.
+    engine: Option<Engine>,
+    warmed: bool,
     zygote: Option<Zygote>,
     execution: Option<Execution>,
 }
@@ -56,6 +65,9 @@ pub enum InitError {
     /// An order that makes no sense.
     #[error("an order of the host makes no sense")]
     Order,
+    /// The engine that children inherit.
+    #[error("cannot make the engine")]
+    Engine(#[source] EngineError),
     /// Making this process safe.
     #[error("cannot settle in")]
     Settle(#[source] io::Error),
@@ -71,19 +83,17 @@ impl Init {
             engine: Filter::of(Profile::Engine),
             python: Filter::of(Profile::Python),
         };
-        Ok(Init {
-            control,
-            filters,
-            zygote: None,
-            execution: None,
-        })
+        Ok(Init { control, filters, engine: None, warmed: false, zygote: None, execution: None })
     }
 
     /// Takes orders until the host is done.
     pub fn serve(mut self) -> Result<(), InitError> {
         self.report(&Report::Ready { version: VERSION })?;
+        // While the host writes its first order.
+        self.engine = Some(code::engine().map_err(InitError::Engine)?);
         let mut packet = vec![0; ORDER_BYTES];
         loop {
+            self.warm_up_if_idle()?;
             let (length, descriptors) =
                 socket::receive(self.control.as_fd(), &mut packet).map_err(InitError::Control)?;
             if length == 0 {
@@ -100,6 +110,15 @@ impl Init {
             };
             self.report(&answer)?;
         }
+    }
+
+    /// What every program gains from is done once nobody waits.
+    fn warm_up_if_idle(&mut self) -> Result<(), InitError> {
+        if self.warmed || inside::is_readable(self.control.as_fd(), WARM_UP_AFTER).map_err(InitError::Control)? {
+            return Ok(());
+        }
+        self.warmed = true;
+        self.engine.as_ref().map_or(Ok(()), Engine::warm_up).map_err(InitError::Engine)
     }
 
     fn report(&self, report: &impl Message) -> Result<(), InitError> {
@@ -147,13 +166,9 @@ impl Init {
                 if inside::adopt_and_close(inside::CONTROL).is_err() {
                     inside::leave(1);
                 }
-                child::run(Born {
-                    pipe,
-                    tasks,
-                    python,
-                    preparation: preparation.clone(),
-                    filters: &self.filters,
-                })
+                let engine = self.engine.take();
+                let (preparation, filters) = (preparation.clone(), &self.filters);
+                child::run(Born { pipe, tasks, python, engine, preparation, filters })
             }
             Side::Parent(child) => {
                 let execution = Execution {

@@ -5,7 +5,6 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use ringfence_jail::inside::{self, Interest};
 use ringfence_wire::{FromChild, Inbound, Item, Job, Message, Outbound, ProtocolError, Side, Stream, ToChild, decode};
@@ -27,25 +26,7 @@ pub struct Pipe {
     stdin: Vec<u8>,
 }
 
-/// Whether anything came from the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
-    /// Something did.
-    Busy,
-    /// Nothing yet.
-    Idle,
-}
-
 impl Pipe {
-    /// Waits a little for the host.
-    pub fn linger(&self, most: Duration) -> Waiting {
-        match inside::is_readable(self.socket.as_fd(), most) {
-            Ok(true) => Waiting::Busy,
-            Ok(false) => Waiting::Idle,
-            Err(_) => inside::leave(HOST_GONE),
-        }
-    }
-
     /// Takes over the child's end.
     pub fn new(end: OwnedFd) -> io::Result<Pipe> {
         let socket = UnixStream::from(end);

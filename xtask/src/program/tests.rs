@@ -36,22 +36,22 @@ fn a_missing_program_is_named() {
 }
 
 #[test]
-fn watching_keeps_the_lines_of_both_outputs_and_the_status() {
+fn watching_keeps_every_line_of_both_outputs_and_passes_on_what_is_wanted() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut command = shell("echo out; printf 'bad \\377 byte\\nlast' >&2; exit 4");
-    let seen = relay(&mut command, &mut out, &mut err).unwrap();
+    let mut command = shell("echo out; echo hidden; printf 'bad \\377 byte\\nlast' >&2; exit 4");
+    let seen = relay(&mut command, |line| line != "hidden", &mut out, &mut err).unwrap();
     assert_eq!(
         (out.as_slice(), err.as_slice()),
         (&b"out\n"[..], &b"bad \xff byte\nlast"[..])
     );
     assert_eq!(seen.status.code(), Some(4));
-    assert_eq!(seen.lines, ["out", "bad \u{fffd} byte", "last"]);
+    assert_eq!(seen.lines, ["out", "hidden", "bad \u{fffd} byte", "last"]);
 }
 
 #[test]
 fn a_flood_on_one_output_does_not_block_the_other() {
     let script = "i=0; while [ $i -lt 20000 ]; do echo out; echo err >&2; i=$((i+1)); done";
-    let seen = relay(&mut shell(script), std::io::sink(), std::io::sink()).unwrap();
+    let seen = relay(&mut shell(script), |_| true, std::io::sink(), std::io::sink()).unwrap();
     assert_eq!(seen.lines.len(), 40_000);
 }
 

@@ -44,25 +44,11 @@ pub(super) fn tests(root: &Path) -> Result<Outcome> {
     let mut tally = Tally::default();
     let mut cargo = program::cargo(root);
     if has_nextest(root) {
-        cargo.args([
-            "nextest",
-            "run",
-            "--workspace",
-            "--locked",
-            "--success-output",
-            "immediate",
-        ]);
-        cargo.args(["--no-fail-fast", "--status-level", "fail"]);
+        cargo.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
+        cargo.args(["--success-output", "immediate"]);
     } else {
-        cargo.args([
-            "test",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--no-fail-fast",
-            "--",
-            "--show-output",
-        ]);
+        cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+        cargo.args(["--lib", "--bins", "--tests", "--", "--show-output"]);
     }
     tally.add(&counted(&mut cargo)?);
     let mut documented = program::cargo(root);
@@ -86,7 +72,20 @@ fn has_nextest(root: &Path) -> bool {
 /// Runs a test command and counts.
 pub(super) fn counted(command: &mut Command) -> Result<Tally> {
     let name = program::shown(command);
-    settle(&program::watch(command)?, &name)
+    settle(&program::watch(command, is_news)?, &name)
+}
+
+/// Tests that pass are asked for their output, for it may say why one skipped itself; the frame around it is no news.
+fn is_news(line: &str) -> bool {
+    let line = line.trim();
+    let passed = line.starts_with("test ") && line.ends_with(" ... ok");
+    let frame = [
+        "stdout ───",
+        "running 1 test",
+        "test result: ok. 1 passed",
+        "successes:",
+    ];
+    !passed && !line.is_empty() && !frame.iter().any(|start| line.starts_with(start))
 }
 
 /// The command must have succeeded, and every test that skipped itself must have had a reason that counts.

@@ -18,12 +18,13 @@ use crate::program::{self, Built};
 const USER: &str = "ringfence-test";
 
 /// The packages whose tests make sandboxes, or files of their own.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 6] = [
     "ringfence-jail",
     "ringfence-sandbox",
     "ringfence-engine",
     "ringfence-cli",
     "ringfence-store",
+    "ringfence-probe",
 ];
 
 pub(super) fn run(root: &Path) -> Result<Outcome> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::skips;
+
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u64,
@@ -10,19 +12,16 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Reads `test result: ok. 3 passed; …` and nextest's `Summary […] 3 tests run: 3 passed, …`.
+    /// Reads nextest's `Summary […] 3 tests run: 3 passed, …`, or else every `test result: ok. 3 passed; …`.
     pub(super) fn of(lines: &[String]) -> Self {
-        let mut tally = Self::default();
-        for line in lines {
-            let line = line.trim_start();
-            if line.starts_with("test result: ") || (line.starts_with("Summary ") && line.contains(" run: ")) {
-                tally.passed += before(line, " passed").unwrap_or_default();
-            }
-            if super::skips::reason(line).is_some() {
-                tally.skipped += 1;
-            }
-        }
-        tally
+        let lines = || lines.iter().map(|line| line.trim_start());
+        let summary = lines().rfind(|line| line.starts_with("Summary ") && line.contains(" run: "));
+        let passed = summary.and_then(|line| before(line, " passed")).unwrap_or_else(|| {
+            let results = lines().filter(|line| line.starts_with("test result: "));
+            results.filter_map(|line| before(line, " passed")).sum()
+        });
+        let skipped = lines().filter_map(skips::reason).map(|_| 1).sum();
+        Self { passed, skipped }
     }
 
     pub(super) fn add(&mut self, other: &Self) {

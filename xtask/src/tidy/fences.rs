@@ -12,7 +12,7 @@ const KEPT: [(&str, &[&str], &str); 4] = [
     ("clap", &["cli", "xtask"], "only `cli` reads arguments"),
     (
         "anyhow",
-        &["cli", "xtask"],
+        &["cli", "testkit", "xtask"],
         "errors of a library are types of their own",
     ),
 ];

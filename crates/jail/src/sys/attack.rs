@@ -17,8 +17,8 @@ pub use mounts::{
     open_filesystem, open_tree, pivot, remount, to_handle, unmount,
 };
 pub use peers::{
-    Child, Forked, become_traced, compare_processes, descriptor_of, fork_and, grow_processes, read_memory_of, seize, set_user,
-    signal, spare_child, write_memory_of,
+    Child, Forked, become_traced, compare_processes, descriptor_of, fork_and, grow_processes, leave_daemon, make_orphan, read_memory_of, seize, set_user,
+    signal, spare_child, write_own_memory,
 };
 pub use sockets::{push_into_terminal, resize_loopback_queue, socket, socket_pair, terminal_paste};
 

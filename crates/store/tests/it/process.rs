@@ -113,7 +113,8 @@ async fn the_other_process() {
         "stop" => {
             let mut stops = store.stops(&lease).unwrap();
             say(&format!("{session} ready"));
-            let stop = stops.next().await.unwrap();
+            let patience = std::time::Duration::from_secs(20);
+            let stop = tokio::time::timeout(patience, stops.next()).await.unwrap().unwrap();
             store.record(closed(stop.session)).await.unwrap();
             say(&format!("{} stopped", stop.session));
         }

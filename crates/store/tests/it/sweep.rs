@@ -1,7 +1,7 @@
 //! After a process died.
 
 use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, SessionSummary, Status};
-use ringfence_store::{Lease, Removed, Resource, Target};
+use ringfence_store::{Lease, Owner, Removed, Resource, Target};
 
 use crate::process::{lines, start};
 use crate::support::{report, violation, world};
@@ -118,7 +118,8 @@ async fn another_process_is_told_to_stop_and_does() {
     let session: SessionId = ready[0].parse().unwrap();
     let began = std::time::Instant::now();
     let by = ringfence_journal::Principal::Local(1);
-    world.store.request_stop(Target::Session(session), by).await.unwrap();
+    let asked = world.store.request_stop(Target::Session(session), by).await.unwrap();
+    assert_eq!(asked, [(session, Owner::Told)]);
     assert_eq!(said.next().unwrap(), [session.to_string(), "stopped".to_owned()]);
     let took = began.elapsed();
     assert!(took < std::time::Duration::from_secs(1), "{took:?}");

@@ -1,7 +1,7 @@
 use std::process::Command;
 
 use super::super::tally::Tally;
-use super::{run, settle};
+use super::{is_news, run, settle};
 use crate::program;
 
 fn shell(script: &str) -> Command {
@@ -21,7 +21,7 @@ fn a_command_that_fails_fails_the_step() {
 
 fn counted(script: &str) -> anyhow::Result<Tally> {
     settle(
-        &program::relay(&mut shell(script), std::io::sink(), std::io::sink())?,
+        &program::relay(&mut shell(script), |_| true, std::io::sink(), std::io::sink())?,
         "sh",
     )
 }
@@ -38,4 +38,20 @@ fn tests_are_counted_and_skips_judged() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("felt like it"), "{error}");
+}
+
+#[test]
+fn the_frame_around_a_test_is_no_news() {
+    for (line, news) in [
+        ("    running 1 test", false),
+        ("    test a::b ... ok", false),
+        ("    test a::b ... FAILED", true),
+        ("  stdout ───", false),
+        ("    SKIPPED: needs root", true),
+        ("    thread 'a::b' panicked at src/a.rs:1:1:", true),
+        ("", false),
+        ("test result: ok. 12 passed; 0 failed", true),
+    ] {
+        assert_eq!(is_news(line), news, "{line}");
+    }
 }

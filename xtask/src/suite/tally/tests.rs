@@ -13,7 +13,8 @@ fn results_of_several_programs_add_up() {
 
 #[test]
 fn nextests_summary_is_read() {
-    let text = "     Summary [   0.047s] 48 tests run: 48 passed (1 slow), 2 skipped";
+    let text =
+        "    test result: ok. 1 passed; 0 failed\n     Summary [   0.047s] 48 tests run: 48 passed (1 slow), 2 skipped";
     assert_eq!(tally(text), Tally { passed: 48, skipped: 0 });
     assert_eq!(
         tally("     Summary [   1.2s] 1 test run: 1 passed, 0 skipped").passed,

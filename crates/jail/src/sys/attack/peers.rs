@@ -103,12 +103,12 @@ pub fn seize(pid: i32) -> io::Result<()> {
 }
 
 fn move_memory(number: libc::c_long, pid: i32) -> io::Result<()> {
-    // The victim is this process or its fork, where the same address holds the same eight bytes of nobody's.
     let (mut ours, mut theirs) = ([0u8; 8], [0u8; 8]);
     let here = libc::iovec { iov_base: ours.as_mut_ptr().cast(), iov_len: ours.len() };
     let there = libc::iovec { iov_base: theirs.as_mut_ptr().cast(), iov_len: theirs.len() };
     let (here, there) = ((&raw const here) as usize, (&raw const there) as usize);
-    // SAFETY: both vectors describe eight bytes of ours; the kernel checks the other side's addresses itself.
+    // SAFETY: both vectors describe eight writable bytes of ours. The callers write to no other process; what the second
+    // vector means in one that is read is for the kernel to check.
     unsafe { call(number, [pid.cast_unsigned() as usize, here, 1, there, 1, 0]) }.map(drop)
 }
 
@@ -117,9 +117,32 @@ pub fn read_memory_of(pid: i32) -> io::Result<()> {
     move_memory(libc::SYS_process_vm_readv, pid)
 }
 
-/// Writes zeroes over zeroes in this process, as it could in another: `pid` is this process or a child of it.
-pub fn write_memory_of(pid: &Child) -> io::Result<()> {
-    move_memory(libc::SYS_process_vm_writev, pid.0)
+/// Writes memory of this process by the call that writes memory of others.
+pub fn write_own_memory() -> io::Result<()> {
+    move_memory(libc::SYS_process_vm_writev, std::process::id().cast_signed())
+}
+
+/// Leaves a process behind that belongs to no session of its maker's and waits `hold`.
+pub fn leave_daemon(hold: Duration) -> io::Result<()> {
+    if let Side::Parent(pid) = fork_alone()? {
+        return process::wait(pid, Patience::Forever).map(drop);
+    }
+    let detached = process::new_session().and_then(|()| fork_alone());
+    if let Ok(Side::Child) = detached {
+        std::thread::sleep(hold);
+    }
+    process::leave(i32::from(detached.is_err()))
+}
+
+/// Makes a child that makes one more and ends: the second one ends as an orphan. Answers once the first is reaped.
+pub fn make_orphan() -> io::Result<()> {
+    match fork_alone()? {
+        Side::Parent(pid) => match process::wait(pid, Patience::Forever)? {
+            Some((_, Ending::Exited(0))) => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+        },
+        Side::Child => process::leave(i32::from(fork_alone().is_err())),
+    }
 }
 
 /// Takes a copy of `pid`'s descriptor 0.

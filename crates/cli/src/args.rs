@@ -1,0 +1,210 @@
+//! The arguments, as clap reads them. What they mean together is folded in `settings` and the commands.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::fault;
+
+mod journal;
+mod policy;
+
+pub(crate) use journal::{Audit, Export, Follow, Remove, SessionCommand, Show, StopWhat};
+pub(crate) use policy::{Check, Compare, Explain, PolicyCommand};
+
+/// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
+#[derive(Debug, Parser)]
+#[command(name = "ringfence", version, max_term_width = 100, propagate_version = false)]
+#[command(after_help = "Try `ringfence demo` first. Exit codes of `run` and `exec`: the program's own; 124 out of time; \
+125 our own fault; 126 refused by policy; 127 no such program or language; 130 cancelled; 137 killed at a limit.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) words: Words,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Words {
+    /// Say less: results and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run TypeScript, JavaScript, Python or shell code in a sandbox
+    Run(Run),
+    /// Run any program in a sandbox
+    Exec(Exec),
+    /// Check, show, explain and compare policies
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// List, show, stop and remove sessions
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// What happened: the journal, and its chains checked
+    #[command(subcommand)]
+    Audit(Audit),
+    /// What this machine can enforce, what is missing, how to get it
+    Doctor(Machine),
+    /// See it work, with nothing to set up
+    Demo,
+    /// Accept the `ringfence.yaml` found in a folder, as it is now
+    Trust(Trust),
+}
+
+/// Who reads the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A person.
+    Words,
+    /// A program that expects one execution as JSON, also when there is none.
+    Execution,
+}
+
+impl Command {
+    /// What a fault of this command looks like.
+    pub(crate) fn shape(&self) -> Shape {
+        match self {
+            Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
+            _ => Shape::Words,
+        }
+    }
+}
+
+/// `run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// The program: .ts .mts .js .mjs .py .sh, or `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Its language, where the file name does not say
+    #[arg(long, value_enum)]
+    pub(crate) lang: Option<Lang>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// What the program finds as arguments
+    #[arg(last = true)]
+    pub(crate) args: Vec<String>,
+}
+
+/// `exec`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Exec {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+/// The languages of `run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lang {
+    /// TypeScript
+    #[value(alias = "typescript")]
+    Ts,
+    /// JavaScript
+    #[value(alias = "javascript")]
+    Js,
+    /// Python
+    #[value(alias = "py")]
+    Python,
+    /// A shell script
+    #[value(alias = "sh")]
+    Shell,
+}
+
+/// Which rules hold.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Rules {
+    /// A policy file, or the name of a preset: default, demo, level-1 to level-4
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Change one key of the policy; VALUE is YAML
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What the sandbox is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// A jail on this machine
+    Native,
+    /// A container
+    Container,
+    /// A virtual machine
+    Microvm,
+    /// A cluster
+    Cluster,
+}
+
+/// Where something runs, and what goes in and out.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Place {
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+    /// What the sandbox is made of
+    #[arg(long, value_enum, default_value = "native")]
+    pub(crate) backend: Backend,
+    /// Go on with an open session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Copy a file into /workspace
+    #[arg(long, value_name = "LOCAL[:NAME]")]
+    pub(crate) file: Vec<PathBuf>,
+    /// Copy new and changed files of /workspace to this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// The most time it may take, such as 30s: `proc.wall_timeout`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<String>,
+    /// Refuse to start where a limit would only be watched
+    #[arg(long)]
+    pub(crate) require_hard: bool,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Machine {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// `trust`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trust {
+    /// The folder with the `ringfence.yaml`
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
+/// Prints help, the version, or what is wrong with the arguments.
+pub(crate) fn answer(error: &clap::Error) -> ExitCode {
+    const USAGE: u8 = 2;
+    // Nobody reads: nothing to add.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    // A program's own code must not be mistaken for it: a program may well end with 2.
+    let runs = std::env::args_os().skip(1).any(|word| word == "run" || word == "exec");
+    ExitCode::from(if runs { fault::OURS } else { USAGE })
+}

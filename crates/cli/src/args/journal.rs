@@ -1,0 +1,110 @@
+//! Arguments of `session` and `audit`.
+
+use clap::Subcommand;
+
+/// `session`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Sessions, newest first
+    List(List),
+    /// One session: its executions, limits, violations
+    Show(Show),
+    /// Kill everything of a session, now
+    Stop(StopWhat),
+    /// End a session; its journal stays
+    Rm(Remove),
+    /// Run a session again: not built yet
+    #[command(hide = true)]
+    Replay {
+        /// Whatever is given.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+}
+
+/// `session list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Open ones only
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// At most so many
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
+    pub(crate) limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `session show`, `audit show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `session stop`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StopWhat {
+    /// The session's id
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    pub(crate) session: Option<String>,
+    /// Every open session
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) all: bool,
+}
+
+/// `session rm`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Remove {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+}
+
+/// `audit`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// The newest records
+    Tail(Follow),
+    /// The records of one session
+    Show(Show),
+    /// Check the chains; exit 1 if one is broken
+    Verify(Verify),
+    /// The whole journal as lines of JSON
+    Export(Export),
+}
+
+/// `audit tail`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Follow {
+    /// How many
+    #[arg(short = 'n', long = "lines", default_value_t = 20, value_name = "N")]
+    pub(crate) count: u32,
+    /// Go on as more happens
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print lines of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `audit verify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `audit export`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    /// With the signed heads, so that the chains can be checked elsewhere
+    #[arg(long)]
+    pub(crate) heads: bool,
+}

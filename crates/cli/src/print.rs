@@ -1,0 +1,187 @@
+//! Words for people: data to stdout, everything else to stderr; colour only on a terminal.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::args::{Shape, Words};
+use crate::fault::{Fault, REFUSED, reason};
+
+pub(crate) mod escape;
+pub(crate) mod execution;
+pub(crate) mod live;
+
+/// Knows where it prints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Printer {
+    quiet: bool,
+    verbose: bool,
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
+    plain: bool,
+}
+
+/// How a word stands out, where colour is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Good,
+    Bad,
+    Warn,
+    Strong,
+    Faint,
+}
+
+impl Printer {
+    pub(crate) fn new(words: Words, plain: bool) -> Printer {
+        Printer {
+            quiet: words.quiet,
+            verbose: words.verbose > 0,
+            stdout_is_terminal: io::stdout().is_terminal(),
+            stderr_is_terminal: io::stderr().is_terminal(),
+            plain,
+        }
+    }
+
+    /// Whether a person looks at stdout.
+    pub(crate) fn stdout_is_terminal(&self) -> bool {
+        self.stdout_is_terminal
+    }
+
+    pub(crate) fn stderr_is_terminal(&self) -> bool {
+        self.stderr_is_terminal
+    }
+
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
+    /// A line of data.
+    pub(crate) fn line(&self, text: &str) -> Result<(), Fault> {
+        self.data(&format!("{text}\n"))
+    }
+
+    /// Data as it is.
+    pub(crate) fn data(&self, text: &str) -> Result<(), Fault> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| unwritten(&error))
+    }
+
+    /// JSON as data: easy to read on a terminal, one line elsewhere.
+    pub(crate) fn json(&self, value: &impl serde::Serialize) -> Result<(), Fault> {
+        let text = if self.stdout_is_terminal { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+        let text = text.map_err(|error| Fault::ours("output.json", format!("cannot print as JSON: {error}")))?;
+        self.line(&self.for_stdout(&text))
+    }
+
+    /// JSON text with what a terminal would obey escaped, as JSON escapes it.
+    fn for_stdout(&self, json: &str) -> String {
+        if self.stdout_is_terminal { escape::json(json) } else { json.to_owned() }
+    }
+
+    /// Something worth knowing.
+    pub(crate) fn notice(&self, text: &str) {
+        if !self.quiet {
+            self.aside(&format!("notice: {text}"));
+        }
+    }
+
+    /// Something worth knowing for who wants to know more.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.verbose {
+            self.aside(text);
+        }
+    }
+
+    /// A line that is not data. What a program could have put into it is escaped.
+    pub(crate) fn aside(&self, text: &str) {
+        // Where stderr is gone, nobody is left to be told.
+        let _ = writeln!(io::stderr().lock(), "{}", escape::text(text));
+    }
+
+    /// Says what went wrong, and answers with the exit code.
+    pub(crate) fn fault(&self, fault: &Fault, shape: Shape) -> ExitCode {
+        let told = match shape {
+            Shape::Words => Ok(()),
+            Shape::Execution => self.json(&without_execution(fault)),
+        };
+        if told.is_ok() && !fault.message.is_empty() {
+            self.error(&fault.message, fault.hint.as_deref(), fault.rule.as_deref());
+        }
+        ExitCode::from(fault.exit)
+    }
+
+    /// An error with its rule and what to do next.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>, rule: Option<&str>) {
+        let label = |word: &str, style| if self.stderr_is_terminal { self.styled(word, style) } else { word.to_owned() };
+        let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::text(message))];
+        lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::text(rule))));
+        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::text(hint))));
+        let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
+    }
+
+    /// A word that stands out on a terminal.
+    pub(crate) fn paint(&self, word: &str, style: Style) -> String {
+        if self.stdout_is_terminal { self.styled(word, style) } else { word.to_owned() }
+    }
+
+    fn styled(&self, word: &str, style: Style) -> String {
+        if self.plain {
+            return word.to_owned();
+        }
+        let code = match style {
+            Style::Good => "32",
+            Style::Bad => "1;31",
+            Style::Warn => "33",
+            Style::Strong => "1",
+            Style::Faint => "2",
+        };
+        format!("\u{1b}[{code}m{word}\u{1b}[0m")
+    }
+}
+
+/// What could not be printed, and why.
+pub(crate) fn unwritten(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Fault::reader_gone(),
+        _ => Fault::ours("output.write", format!("cannot write to standard output: {}", reason(error))),
+    }
+}
+
+/// The object that `--json` prints, for something that never became an execution.
+fn without_execution(fault: &Fault) -> serde_json::Value {
+    json!({
+        "execution_id": null,
+        "session_id": null,
+        "status": if fault.exit == REFUSED { "refused" } else if fault.exit == crate::fault::CANCELLED { "cancelled" } else { "failed" },
+        "exit_code": fault.exit,
+        "value": null,
+        "stdout": "",
+        "stderr": "",
+        "error": { "code": fault.code, "message": fault.message, "hint": fault.hint, "rule": fault.rule },
+        "diagnostics": [],
+        "calls": [],
+        "files": [],
+        "violations": [],
+        "truncated": { "stdout": false, "stderr": false, "value": false },
+        "usage": { "wall_ms": 0, "cpu_ms": 0, "peak_memory_bytes": 0, "calls": 0, "egress_bytes": 0 },
+        "tokens": null,
+        "enforcement": [],
+        "policy": null,
+    })
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn count(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// Bytes in the unit that people would use.
+pub(crate) fn bytes(number: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, size)| number >= *size) {
+        Some((unit, size)) if number % size == 0 => format!("{} {unit}", number / size),
+        Some((unit, size)) => format!("{}.{} {unit}", number / size, (number % size) * 10 / size),
+        None => format!("{number} B"),
+    }
+}

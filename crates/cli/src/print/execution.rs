@@ -1,0 +1,93 @@
+//! The end of an execution, for people: its value, what went wrong and by which rule, what was cut, what was tried.
+
+use std::collections::BTreeMap;
+
+use ringfence_engine::{Execution, ViolationReport};
+use serde_json::value::RawValue;
+
+use super::{Printer, bytes, count, escape};
+use crate::fault::Fault;
+
+/// Attempts that are listed one by one; the journal has all.
+const MOST_LISTED: usize = 8;
+/// Places in the source that are listed.
+const MOST_PLACES: usize = 10;
+
+/// What the printer must know besides the execution itself.
+#[derive(Debug)]
+pub(crate) struct Around<'a> {
+    /// Standard output ended in the middle of a line.
+    pub(crate) open_line: bool,
+    /// The most that is kept of each output.
+    pub(crate) output_limit: u64,
+    /// Where files went.
+    pub(crate) out: Option<&'a std::path::Path>,
+}
+
+impl Printer {
+    /// Prints what `execution` leaves to say after its output was shown.
+    pub(crate) fn execution(&self, execution: &Execution, around: &Around<'_>) -> Result<(), Fault> {
+        self.value(execution.value.as_deref(), around.open_line)?;
+        let cut = [("stdout", execution.truncated.stdout), ("stderr", execution.truncated.stderr)];
+        for (stream, _) in cut.into_iter().filter(|(_, cut)| *cut) {
+            let limit = bytes(around.output_limit);
+            self.notice(&format!("{stream} was cut after {limit}: `proc.output`"));
+        }
+        if execution.truncated.value {
+            self.notice("the value was cut: `proc.output`");
+        }
+        self.violations(&execution.violations);
+        if let Some(out) = around.out
+            && !execution.files.is_empty()
+        {
+            let files = count(execution.files.len() as u64, "file");
+            self.notice(&format!("{files} copied to `{}`", out.display()));
+        }
+        if let Some(error) = &execution.error {
+            self.error(&error.message, error.hint.as_deref(), error.rule.as_deref());
+            for place in execution.diagnostics.iter().skip(1).take(MOST_PLACES) {
+                self.aside(&format!("  {}:{}:{}: {}", place.file, place.line, place.column, place.message));
+            }
+        }
+        let usage = execution.usage;
+        let memory = bytes(usage.peak_memory_bytes);
+        let (status, session) = (execution.status.name(), execution.session_id);
+        let times = format!("{} ms, {} ms of cpu, {memory}", usage.wall_ms, usage.cpu_ms);
+        self.detail(&format!("{status}: {times}; session {session}, policy `{}`", execution.policy.name));
+        Ok(())
+    }
+
+    /// A value that is not null, on a line of its own.
+    fn value(&self, value: Option<&RawValue>, open_line: bool) -> Result<(), Fault> {
+        let text = match value.map(RawValue::get) {
+            None | Some("null") => return Ok(()),
+            Some(text) if self.stdout_is_terminal => pretty(text).map(|pretty| escape::json(&pretty)),
+            Some(text) => compact(text),
+        };
+        let text = text.map_err(|error| Fault::ours("output.json", format!("cannot print the value: {error}")))?;
+        self.data(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
+    }
+
+    /// Each attempt once, with how often it was made.
+    fn violations(&self, violations: &[ViolationReport]) {
+        let mut times: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+        for one in violations {
+            *times.entry((&one.kind, &one.detail, &one.rule)).or_default() += 1;
+        }
+        for ((kind, detail, rule), times) in times.iter().take(MOST_LISTED) {
+            let often = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+            self.notice(&format!("refused {kind} `{detail}`{often}: `{rule}`"));
+        }
+        if let Some(more) = times.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+            self.notice(&format!("{more} more kinds of attempts were refused"));
+        }
+    }
+}
+
+fn pretty(text: &str) -> serde_json::Result<String> {
+    transcode(text, |out| serde_json::Serializer::pretty(out))
+}
+
+fn compact(text: &str) -> serde_json::Result<String> {
+    transcode(text, |out| serde_json::Serializer::new(out))
+}

@@ -1,0 +1,177 @@
+//! The policy in force: what the user says, what lies in the folder, what the operator allows.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{Ceiling, Draft, ParseError, Policy, TooMuch, presets};
+
+use super::absolute;
+use super::config::{Config, read_text};
+use crate::args::Rules;
+use crate::fault::{Fault, REFUSED, reason};
+
+/// A policy found in the current folder: a wish of whoever wrote the folder.
+const FOUND: &str = "sandbox.policy.yaml";
+/// Where the ceiling of a found policy shows its folder; only compared, never mounted.
+const FOLDER: &str = "/folder";
+
+/// Folds `--policy`, `--set`, `--timeout`, the folder's file and the operator's into the one policy in force.
+pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) -> Result<Policy, Fault> {
+    let set = changes(&rules.set, timeout)?;
+    if let Some(path) = &rules.policy {
+        return own_word(named(path)?, &set);
+    }
+    let found = Path::new(FOUND);
+    if found.symlink_metadata().is_ok() {
+        return under_ceiling(found, &set, config);
+    }
+    match &config.policy {
+        Some(policy) => {
+            check_examples(policy)?;
+            let ceiling = config.ceiling.as_ref().map(|ceiling| Ceiling::from_draft(ceiling.layer(&set)));
+            let ceiling = ceiling.unwrap_or_else(Ceiling::own_word);
+            policy.layer(&set).under(&ceiling).map_err(|error| {
+                too_much(&error).hint("the operator's `policy` must stay under the operator's `ceiling`")
+            })
+        }
+        None => own_word(Draft::builtin(), &set),
+    }
+}
+
+/// A policy that the user names: a preset or a file.
+pub(crate) fn named(path: &Path) -> Result<Draft, Fault> {
+    let name = path.to_string_lossy();
+    match Draft::preset(&name) {
+        Some(preset) => Ok(preset),
+        None => own_file(path),
+    }
+}
+
+/// A file that the user or the operator names; host folders in it are relative to it.
+pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
+    let text = read_text(path, "policy.read").map_err(|fault| {
+        let presets: Vec<&str> = presets().collect();
+        fault.exit(REFUSED).hint(format!("name a policy file, or a preset: {}", presets.join(", ")))
+    })?;
+    let draft = Draft::parse(&text, &path.display().to_string()).map_err(unparsed)?;
+    let folder = absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(relative_to(draft, &folder))
+}
+
+/// The draft with its host folders relative to `folder`.
+pub(crate) fn relative_to(mut draft: Draft, folder: &Path) -> Draft {
+    for from in draft.fs.iter_mut().flat_map(|fs| &mut fs.mounts).filter_map(|mount| mount.from.as_mut()) {
+        *from = folder.join(&*from);
+    }
+    draft
+}
+
+/// What the user says key by key, as a draft of its own.
+fn changes(set: &[String], timeout: Option<&str>) -> Result<Draft, Fault> {
+    let mut draft = Draft::empty();
+    for change in set {
+        let Some((key, value)) = change.split_once('=') else {
+            let fault = Fault::refused("policy.parse", format!("--set {change}: there is no `=`"));
+            return Err(fault.hint("write it like `--set proc.mem_limit=1GiB`"));
+        };
+        draft = draft.set(key.trim(), value).map_err(unparsed)?;
+    }
+    if let Some(timeout) = timeout {
+        draft = draft.set("proc.wall_timeout", timeout).map_err(|error| {
+            let fault = Fault::refused("policy.parse", format!("--timeout {timeout}: {}", error.message));
+            fault.rule("proc.wall_timeout").hint("write it like `--timeout 30s`")
+        })?;
+    }
+    let here = absolute(Path::new("."))?;
+    Ok(relative_to(draft, &here))
+}
+
+fn own_word(draft: Draft, set: &Draft) -> Result<Policy, Fault> {
+    check_examples(&draft)?;
+    let hint = "correct the key that is named";
+    draft.layer(set).under(&Ceiling::own_word()).map_err(|error| too_much(&error).hint(hint))
+}
+
+/// A file that was found: under the ceiling, and showing nothing that lies outside its folder. What the user says
+/// with `--set` is the user's own word, so it moves the ceiling as well.
+fn under_ceiling(path: &Path, set: &Draft, config: &Config) -> Result<Policy, Fault> {
+    if !path.metadata().is_ok_and(|found| found.is_file()) {
+        let message = format!("`./{FOUND}` is not a plain file");
+        return Err(Fault::refused("policy.read", message).hint("remove it, or choose a policy with `--policy`"));
+    }
+    let text = read_text(path, "policy.read").map_err(|fault| fault.exit(REFUSED).hint("choose a policy with `--policy`"))?;
+    let draft = Draft::parse(&text, FOUND).map_err(unparsed)?;
+    check_examples(&draft)?;
+    let folder = std::fs::canonicalize(".").map_err(|error| {
+        Fault::refused("policy.read", format!("cannot tell where the current folder is: {}", reason(&error)))
+    })?;
+    let draft = stay_below(draft, &folder)?;
+    let top = ceiling(config, &folder)?.layer(set);
+    draft.layer(set).under(&Ceiling::from_draft(top)).map_err(|error| {
+        too_much(&error).hint(format!(
+            "`./{FOUND}` was found, not chosen: if you mean it, say `--policy ./{FOUND}`, or widen `ceiling` in your `ringfence.yaml`"
+        ))
+    })
+}
+
+/// The most that a found file may ask for: the operator's ceiling, else the operator's policy, else the built-in default;
+/// where nothing is said about files, its own folder may be shown.
+fn ceiling(config: &Config, folder: &Path) -> Result<Draft, Fault> {
+    let top = config.ceiling.as_ref().or(config.policy.as_ref()).cloned().unwrap_or_else(Draft::builtin);
+    let says_files = config.ceiling.as_ref().is_some_and(|ceiling| ceiling.fs.is_some());
+    match folder.to_str() {
+        Some(folder) if !says_files => {
+            let mount = serde_json::json!([{ "path": FOLDER, "access": "ro", "from": folder }]);
+            top.set("fs.mounts", &mount.to_string()).map_err(unparsed)
+        }
+        _ => Ok(top),
+    }
+}
+
+fn stay_below(mut draft: Draft, folder: &Path) -> Result<Draft, Fault> {
+    for mount in draft.fs.iter_mut().flat_map(|fs| &mut fs.mounts) {
+        let Some(from) = mount.from.as_mut() else { continue };
+        let rule = format!("fs.mounts[{}].from", mount.path);
+        let refused = |why: &str, shown: &PathBuf| {
+            let message = format!("`./{FOUND}` shows `{}`, {why}", shown.display());
+            Fault::refused("policy.mount", message).rule(rule.clone())
+        };
+        match std::fs::canonicalize(folder.join(&*from)) {
+            Ok(real) if real.starts_with(folder) => *from = real,
+            Ok(_) => {
+                return Err(refused("which lies outside its folder", from)
+                    .hint(format!("show a folder below it, or choose the file yourself with `--policy ./{FOUND}`")));
+            }
+            Err(error) => {
+                return Err(refused(&format!("which cannot be looked at: {}", reason(&error)), from)
+                    .hint("name a folder that exists"));
+            }
+        }
+    }
+    Ok(draft)
+}
+
+/// Laying a draft over another drops its examples, so they are asked first.
+fn check_examples(draft: &Draft) -> Result<(), Fault> {
+    draft.check_examples().map_err(|failed| {
+        let lines: Vec<String> = failed.iter().map(|example| format!("  {example}")).collect();
+        let message = format!("policy `{}` does not keep its own examples:\n{}", draft.name, lines.join("\n"));
+        Fault::refused("policy.example", message).rule("examples").hint("correct the rule or the example")
+    })
+}
+
+/// A document that was refused.
+pub(crate) fn unparsed(error: ParseError) -> Fault {
+    let place = match error.line {
+        0 => error.file,
+        line => format!("{}:{line}:{}", error.file, error.column),
+    };
+    Fault { hint: error.hint, ..Fault::refused("policy.parse", format!("{place}: {}", error.message)) }
+}
+
+fn too_much(error: &TooMuch) -> Fault {
+    let keys = error.keys.iter().map(|key| format!("  {key}"));
+    let lines: Vec<String> = keys.chain(error.examples.iter().map(|example| format!("  {example}"))).collect();
+    let rules: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
+    let message = format!("policy `{}` is refused:\n{}", error.name, lines.join("\n"));
+    Fault::refused("policy.ceiling", message).rule(if rules.is_empty() { "examples".to_owned() } else { rules.join(", ") })
+}

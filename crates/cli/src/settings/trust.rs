@@ -1,0 +1,134 @@
+//! Which folders' `ringfence.yaml` the user accepted, each bound to the file's digest.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+use super::config::read_text;
+use crate::fault::{Fault, reason};
+
+const VERSION: u32 = 1;
+const LIST: &str = "trusted.json";
+
+/// Whether a file was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trusted {
+    /// As it is now: this text, which is not to be read again.
+    Yes(String),
+    /// Never.
+    Never,
+    /// With another content.
+    Changed,
+    /// It cannot be told.
+    Unreadable(String),
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    version: u32,
+    /// Folder and digest of its file.
+    folders: BTreeMap<String, String>,
+}
+
+/// Whether `file` was accepted as it is now.
+pub(crate) fn of(file: &Path, settings: &Settings) -> Result<Trusted, Fault> {
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(Trusted::Unreadable("it is not a plain file".to_owned()));
+    }
+    let Identity { folder, digest, text } = match identify(file) {
+        Ok(identity) => identity,
+        Err(fault) => return Ok(Trusted::Unreadable(fault.message)),
+    };
+    // Without a data folder nothing was ever trusted.
+    let Ok(home) = settings.home() else { return Ok(Trusted::Never) };
+    Ok(match read(&home)?.folders.get(&folder) {
+        Some(known) if *known == digest => Trusted::Yes(text),
+        Some(_) => Trusted::Changed,
+        None => Trusted::Never,
+    })
+}
+
+/// Accepts `file` as it is now; answers its folder and digest.
+pub(crate) fn accept(file: &Path, settings: &Settings) -> Result<(String, String), Fault> {
+    let Identity { folder, digest, .. } = identify(file)?;
+    let home = settings.home()?;
+    let failed = |what: &Path, error: &std::io::Error| {
+        Fault::ours("trust.write", format!("cannot write `{}`: {}", what.display(), reason(error)))
+            .hint("choose another data folder with `RINGFENCE_HOME`")
+    };
+    make_private(&home).map_err(|error| failed(&home, &error))?;
+    let lock_path = home.join("trusted.lock");
+    // Two that accept at once must not lose one.
+    let _lock = lock(&lock_path).map_err(|error| failed(&lock_path, &error))?;
+    let mut list = read(&home)?;
+    list.version = VERSION;
+    list.folders.insert(folder.clone(), digest.clone());
+    let path = home.join(LIST);
+    write(&home, &path, &list).map_err(|error| failed(&path, &error))?;
+    Ok((folder, digest))
+}
+
+fn lock(path: &Path) -> std::io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn make_private(home: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(home)
+}
+
+/// Whole or not at all.
+fn write(home: &Path, path: &Path, list: &List) -> std::io::Result<()> {
+    let text = serde_json::to_string_pretty(list)?;
+    let mut file = tempfile::NamedTempFile::new_in(home)?;
+    file.write_all(text.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// A file's real folder, and its content with the digest.
+struct Identity {
+    folder: String,
+    digest: String,
+    text: String,
+}
+
+fn identify(file: &Path) -> Result<Identity, Fault> {
+    let text = read_text(file, "trust.read")?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = fs::canonicalize(folder)
+        .map_err(|error| Fault::ours("trust.read", format!("cannot look at `{}`: {}", folder.display(), reason(&error))))?;
+    match real.to_str() {
+        Some(real) => {
+            let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+            Ok(Identity { folder: real.to_owned(), digest, text })
+        }
+        None => Err(Fault::ours("trust.read", "the folder's name is not text").hint("use `--config` instead")),
+    }
+}
+
+fn read(home: &Path) -> Result<List, Fault> {
+    let path = home.join(LIST);
+    let damaged = |why: String| {
+        Fault::ours("trust.read", format!("cannot read `{}`: {why}", path.display()))
+            .hint("move the file away and trust your folders again")
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let list: List = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+            if list.version == VERSION { Ok(list) } else { Err(damaged(format!("version {} is not known", list.version))) }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(List::default()),
+        Err(error) => Err(damaged(reason(&error))),
+    }
+}

@@ -1,0 +1,187 @@
+//! The attacker's side: runs inside the sandbox, tries each thing in a process of its own, and says what happened.
+
+mod devices;
+mod files;
+mod groups;
+mod hog;
+mod ipc;
+mod kernel;
+mod network;
+mod peers;
+mod proc;
+mod secrets;
+mod supervise;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ringfence_jail::attack::{self, Ending, Forked};
+use serde::{Deserialize, Serialize};
+
+use crate::targets::Targets;
+
+/// The name of the hidden entry through which the program runs as its own attacker.
+pub const ENTRY: &str = "probe-attempt";
+
+/// No attempt waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What an attempt saw.
+#[derive(Debug)]
+pub(crate) enum Tried {
+    /// It went through; what that was good for.
+    Succeeded(String),
+    /// It was refused.
+    Refused(io::Error),
+    /// It was let, and nothing came of it.
+    WithoutEffect(String),
+}
+
+impl From<io::Result<()>> for Tried {
+    fn from(result: io::Result<()>) -> Tried {
+        result.map_or_else(Tried::Refused, |()| Tried::Succeeded(String::new()))
+    }
+}
+
+/// One try of a probe.
+pub(crate) struct Attempt {
+    part: String,
+    act: Box<dyn FnOnce() -> Tried>,
+}
+
+/// A try that is told by a name of its own.
+pub(crate) fn attempt<T: Into<Tried>>(part: impl Into<String>, act: impl FnOnce() -> T + 'static) -> Attempt {
+    Attempt { part: part.into(), act: Box::new(|| act().into()) }
+}
+
+/// What the host reads of one try.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// The probe.
+    pub(crate) id: u16,
+    /// Which try of it.
+    pub(crate) part: String,
+    /// How it went.
+    pub(crate) outcome: Heard,
+    /// The error number of a refusal.
+    pub(crate) errno: Option<i32>,
+    /// More words.
+    pub(crate) detail: String,
+}
+
+/// How a try went, in the attacker's own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Heard {
+    Succeeded,
+    Refused,
+    WithoutEffect,
+    /// The kernel ended it.
+    Killed,
+    /// It came to no end.
+    Stuck,
+}
+
+/// What to do, by the first argument.
+pub fn attempt_main(arguments: &[String]) -> ExitCode {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["try", targets, ids @ ..] => try_all(targets, ids),
+        ["hog", what, rest @ ..] => hog::run(what, rest),
+        ["supervise", name] => supervise::run(name),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this entry is for the probes")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Whoever started us reads the exit code where this cannot be said.
+            let _ = writeln!(io::stderr(), "{ENTRY}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_all(targets: &str, ids: &[&str]) -> io::Result<()> {
+    let targets: Targets = serde_json::from_slice(&std::fs::read(targets)?)?;
+    for id in ids {
+        let id: u16 = id.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+        for one in attempts(id, &targets) {
+            try_one(id, one)?;
+        }
+    }
+    Ok(())
+}
+
+/// The tries of a probe.
+pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    match id {
+        1..=24 => files::attempts(id, targets),
+        25..=34 => secrets::attempts(id, targets),
+        35..=45 => proc::attempts(id, targets),
+        46..=51 => peers::attempts(id, targets),
+        52..=65 => kernel::attempts(id, targets),
+        66..=71 => devices::attempts(id, targets),
+        87 | 88 => hog::attempts(id),
+        89..=97 => network::attempts(id, targets),
+        141..=146 => ipc::attempts(id, targets),
+        147..=152 => groups::attempts(id, targets),
+        _ => Vec::new(),
+    }
+}
+
+/// In a process of its own, so that one that is killed is seen, and one that succeeds changes nobody else.
+fn try_one(id: u16, attempt: Attempt) -> io::Result<()> {
+    let Attempt { part, act } = attempt;
+    let name = part.clone();
+    let ended = attack::fork_and(PATIENCE, move || {
+        let line = match act() {
+            Tried::Succeeded(detail) => Line { id, part, outcome: Heard::Succeeded, errno: None, detail },
+            Tried::WithoutEffect(detail) => Line { id, part, outcome: Heard::WithoutEffect, errno: None, detail },
+            Tried::Refused(error) => {
+                Line { id, part, outcome: Heard::Refused, errno: error.raw_os_error(), detail: error.to_string() }
+            }
+        };
+        i32::from(say(&line).is_err())
+    })?;
+    let (outcome, detail) = match ended {
+        Forked::Ended(Ending::Exited(0)) => return Ok(()),
+        Forked::Ended(Ending::Exited(code)) => (Heard::Stuck, format!("it left with {code} and without a word")),
+        Forked::Ended(Ending::Killed(signal)) => (Heard::Killed, format!("signal {signal}")),
+        Forked::TooLong => (Heard::Stuck, "no end".to_owned()),
+    };
+    say(&Line { id, part: name, outcome, errno: None, detail })
+}
+
+/// Says one line.
+pub(crate) fn say(line: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Reads a file that may be a secret.
+pub(crate) fn read_secret(path: &str, marker: &str) -> Tried {
+    match std::fs::read(path) {
+        Err(error) => Tried::Refused(error),
+        Ok(bytes) => judge_bytes(&bytes, marker),
+    }
+}
+
+/// Whether bytes hold a secret.
+pub(crate) fn judge_bytes(bytes: &[u8], marker: &str) -> Tried {
+    if bytes.windows(marker.len()).any(|window| window == marker.as_bytes()) {
+        Tried::Succeeded("a secret of the host was read".to_owned())
+    } else if bytes.is_empty() {
+        Tried::WithoutEffect("empty".to_owned())
+    } else {
+        Tried::WithoutEffect("it holds no secret".to_owned())
+    }
+}
+
+/// Opens for writing what exists, and writes nothing: being let is enough.
+pub(crate) fn open_to_write(path: &str) -> io::Result<()> {
+    std::fs::File::options().write(true).open(path).map(drop)
+}

@@ -1,0 +1,94 @@
+//! Devices and terminals.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use ringfence_jail::attack;
+use rustix::fs::StatVfsMountFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::{Attempt, Tried, attempt, read_secret};
+use crate::targets::Targets;
+
+/// Devices that are not a program's.
+pub(crate) const DEVICES: [&str; 10] = [
+    "/dev/kvm",
+    "/dev/fuse",
+    "/dev/vsock",
+    "/dev/mem",
+    "/dev/kmsg",
+    "/dev/vda",
+    "/dev/sda",
+    "/dev/loop-control",
+    "/dev/userfaultfd",
+    "/dev/net/tun",
+];
+
+/// More shared memory than this is no cap.
+const MOST_SHARED: u64 = 256 << 20;
+
+pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    match id {
+        66 => {
+            let node = |name: &'static str, block: bool| {
+                let path = PathBuf::from(&targets.scratch).join(name);
+                attempt(name, move || -> io::Result<()> {
+                    attack::make_device(&path, block)?;
+                    let opened = if block { Ok(()) } else { File::open(&path).map(drop) };
+                    fs::remove_file(&path)?;
+                    opened
+                })
+            };
+            vec![node("character device", false), node("block device", true)]
+        }
+        67 => DEVICES
+            .into_iter()
+            .map(|name| {
+                let path = targets.system(name);
+                attempt(name, move || File::open(&path).map(drop))
+            })
+            .collect(),
+        68 => vec![attempt("TIOCSTI", || attack::push_into_terminal(terminal()?.as_fd()))],
+        69 => vec![attempt("TIOCLINUX", || attack::terminal_paste(terminal()?.as_fd()))],
+        71 => shared_memory(targets),
+        _ => Vec::new(),
+    }
+}
+
+/// A terminal of one's own where there are any, else what stands at 0.
+fn terminal() -> io::Result<OwnedFd> {
+    let own = || -> io::Result<OwnedFd> {
+        let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        grantpt(&control)?;
+        unlockpt(&control)?;
+        let name = ptsname(&control, Vec::new())?;
+        let terminal = rustix::fs::open(name, rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY, rustix::fs::Mode::empty())?;
+        // The other end stays open as long as this process: a terminal without one is dead.
+        std::mem::forget(control);
+        Ok(terminal)
+    };
+    own().or_else(|_| io::stdin().as_fd().try_clone_to_owned())
+}
+
+fn shared_memory(targets: &Targets) -> Vec<Attempt> {
+    let folder = targets.shared_memory.clone();
+    let (canary, marker) = (format!("{folder}/{}", targets.marker), targets.marker.clone());
+    let (programs, size) = (folder.clone(), folder);
+    vec![
+        attempt("shared", move || read_secret(&canary, &marker)),
+        attempt("programs", move || match rustix::fs::statvfs(&programs) {
+            Err(error) => Tried::Refused(error.into()),
+            Ok(found) if found.f_flag.contains(StatVfsMountFlags::NOEXEC) => Tried::WithoutEffect("noexec".to_owned()),
+            Ok(_) => Tried::Succeeded("programs start there".to_owned()),
+        }),
+        attempt("size", move || match rustix::fs::statvfs(&size) {
+            Err(error) => Tried::Refused(error.into()),
+            Ok(found) if found.f_blocks * found.f_frsize <= MOST_SHARED => {
+                Tried::WithoutEffect(format!("{} bytes", found.f_blocks * found.f_frsize))
+            }
+            Ok(found) => Tried::Succeeded(format!("{} bytes", found.f_blocks * found.f_frsize)),
+        }),
+    ]
+}

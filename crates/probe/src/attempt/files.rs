@@ -1,0 +1,212 @@
+//! Files outside the root, links that lead there, and names that are protected.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use ringfence_jail::attack::{self, Filesystem};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+use super::{Attempt, Tried, attempt, open_to_write, read_secret};
+use crate::targets::Targets;
+
+const NEW_USER: i32 = 0x1000_0000;
+const NEW_MOUNTS: i32 = 0x0002_0000;
+
+pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    match id {
+        1 | 2 => read_outside(id, targets),
+        3 | 4 | 16 => write_outside(id, targets),
+        5..=9 => change_mounts(id, targets),
+        10 => vec![nested_overlay(targets)],
+        11 => vec![attempt("descriptors", leaked_descriptors), current_folder(targets)],
+        12 => targets.runtimes.iter().map(|path| overwrite_runtime(path)).collect(),
+        13 => hard_links(targets),
+        14 => targets.masks.iter().map(|path| unmask(path)).collect(),
+        18 | 19 => protected_names(id, targets),
+        _ => Vec::new(),
+    }
+}
+
+fn read_outside(id: u16, targets: &Targets) -> Vec<Attempt> {
+    let (marker, canary) = (targets.marker.clone(), targets.canary.clone());
+    let path = if id == 1 { canary } else { format!("{}{}", "../".repeat(40), canary.trim_start_matches('/')) };
+    vec![attempt("canary", move || read_secret(&path, &marker))]
+}
+
+fn write_outside(id: u16, targets: &Targets) -> Vec<Attempt> {
+    match id {
+        3 => targets.outside.iter().map(|folder| create_in(folder)).collect(),
+        4 => vec![create_in(&targets.shown), change(&format!("{}/shared.txt", targets.shown))],
+        _ => {
+            let scratch = PathBuf::from(&targets.scratch);
+            let goals = [format!("{}/shared.txt", targets.shown), targets.canary.clone()];
+            let through = |(index, goal): (usize, String)| {
+                let link = scratch.join(format!("link-{index}"));
+                attempt(format!("link to {goal}"), move || -> io::Result<()> {
+                    symlink(&goal, &link)?;
+                    File::options().append(true).open(&link).map(drop)
+                })
+            };
+            goals.into_iter().enumerate().map(through).collect()
+        }
+    }
+}
+
+fn create_in(folder: &str) -> Attempt {
+    let path = Path::new(folder).join("ringfence-probe-was-here");
+    attempt(folder, move || -> io::Result<()> {
+        File::options().write(true).create_new(true).open(&path)?;
+        fs::remove_file(&path)
+    })
+}
+
+fn change(path: &str) -> Attempt {
+    let path = path.to_owned();
+    attempt(path.clone(), move || open_to_write(&path))
+}
+
+fn tmpfs() -> Filesystem {
+    Filesystem { kind: "tmpfs".to_owned(), options: String::new() }
+}
+
+/// Works on mounts of a namespace of its own where one can be had: a success changes nobody else's.
+fn apart() {
+    // Where it is refused the attempt that follows is refused too.
+    let _ = attack::unshare(NEW_MOUNTS);
+}
+
+fn change_mounts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    let scratch = PathBuf::from(&targets.scratch);
+    let shown = PathBuf::from(&targets.shown);
+    let on_scratch = move |name: &str, act: fn(&Path) -> io::Result<()>| {
+        let scratch = scratch.clone();
+        attempt(name, move || {
+            apart();
+            act(&scratch)
+        })
+    };
+    match id {
+        5 => vec![on_scratch("chroot", |scratch| {
+            let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            attack::change_root(scratch)?;
+            rustix::process::fchdir(&root)?;
+            std::env::set_current_dir("../../../..")
+        })],
+        6 => vec![on_scratch("open_by_handle_at", attack::open_by_handle)],
+        7 => vec![on_scratch("name_to_handle_at", |scratch| attack::to_handle(scratch).map(drop))],
+        8 => vec![
+            on_scratch("mount", |scratch| attack::mount_new(&tmpfs(), scratch)),
+            on_scratch("bind", |scratch| attack::mount_bind(Path::new("/"), scratch)),
+            attempt("remount", move || {
+                apart();
+                attack::remount(&shown)
+            }),
+            on_scratch("pivot_root", attack::pivot),
+        ],
+        _ => vec![
+            attempt("fsopen", || attack::open_filesystem("tmpfs")),
+            on_scratch("open_tree", |scratch| attack::open_tree(scratch).map(drop)),
+            on_scratch("move_mount", |scratch| attack::move_tree(scratch, scratch)),
+            attempt("mount_setattr", move || {
+                apart();
+                attack::clear_mount_attributes(&shown)
+            }),
+        ],
+    }
+}
+
+/// An overlay whose upper part lies over a file that is not the program's, in a user namespace of its own.
+fn nested_overlay(targets: &Targets) -> Attempt {
+    let (scratch, shown) = (PathBuf::from(&targets.scratch), targets.shown.clone());
+    attempt("overlay", move || -> io::Result<()> {
+        let [upper, work, at] = ["upper", "work", "overlay"].map(|name| scratch.join(name));
+        for folder in [&upper, &work, &at] {
+            fs::create_dir_all(folder)?;
+        }
+        attack::unshare(NEW_USER | NEW_MOUNTS)?;
+        let options = format!("lowerdir={shown},upperdir={},workdir={},userxattr", upper.display(), work.display());
+        attack::mount_new(&Filesystem { kind: "overlay".to_owned(), options }, &at)
+    })
+}
+
+fn leaked_descriptors() -> Tried {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return Tried::Refused(io::ErrorKind::PermissionDenied.into());
+    };
+    let leaked: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).is_none_or(|fd| fd > 2))
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        // The folder that is being read is open too.
+        .filter(|goal| !goal.ends_with("fd"))
+        .map(|goal| goal.display().to_string())
+        .collect();
+    if leaked.is_empty() { Tried::WithoutEffect("only 0, 1 and 2 are open".to_owned()) } else { Tried::Succeeded(leaked.join(", ")) }
+}
+
+fn current_folder(targets: &Targets) -> Attempt {
+    let scratch = targets.scratch.clone();
+    attempt("current folder", move || match std::env::current_dir() {
+        Ok(folder) if folder == Path::new(&scratch) => Tried::WithoutEffect("its own".to_owned()),
+        Ok(folder) => Tried::Succeeded(folder.display().to_string()),
+        Err(error) => Tried::Refused(error),
+    })
+}
+
+fn overwrite_runtime(path: &str) -> Attempt {
+    let path = path.to_owned();
+    attempt(path.clone(), move || -> io::Result<()> {
+        let held: OwnedFd = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
+        open_to_write(&again)
+    })
+}
+
+fn hard_links(targets: &Targets) -> Vec<Attempt> {
+    let goals = [targets.canary.clone(), format!("{}/shared.txt", targets.shown)];
+    let link = |(index, goal): (usize, String)| {
+        let name = Path::new(&targets.scratch).join(format!("hard-{index}"));
+        attempt(goal.clone(), move || -> io::Result<()> {
+            rustix::fs::linkat(CWD, &goal, CWD, &name, AtFlags::empty())?;
+            fs::remove_file(&name)
+        })
+    };
+    goals.into_iter().enumerate().map(link).collect()
+}
+
+fn unmask(path: &str) -> Attempt {
+    let path = path.to_owned();
+    attempt(path.clone(), move || {
+        apart();
+        attack::unmount(Path::new(&path))
+    })
+}
+
+fn protected_names(id: u16, targets: &Targets) -> Vec<Attempt> {
+    let project = format!("{}/home/project", targets.shown);
+    let marker = targets.marker.clone();
+    if id == 18 {
+        let (from, to) = (format!("{project}/.git"), format!("{project}/moved"));
+        let hidden = format!("{project}/.git/hooks/pre-commit");
+        return vec![
+            attempt("rename the folder above", move || fs::rename(&from, &to).and_then(|()| fs::rename(&to, &from))),
+            attempt("read what is hidden", move || read_secret(&hidden, &marker)),
+        ];
+    }
+    ["service/.env.local", ".ssh/authorized_keys", "new.pem"]
+        .into_iter()
+        .map(|name| {
+            let path = format!("{project}/{name}");
+            attempt(name, move || -> io::Result<()> {
+                if let Some(above) = Path::new(&path).parent() {
+                    fs::create_dir_all(above)?;
+                }
+                File::options().write(true).create_new(true).open(&path)?;
+                fs::remove_file(&path)
+            })
+        })
+        .collect()
+}

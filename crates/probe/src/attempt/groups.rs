@@ -1,0 +1,71 @@
+//! Control groups, and namespaces by way of `/proc`.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use ringfence_jail::attack::{self, Filesystem};
+
+use super::{Attempt, attempt, open_to_write};
+use crate::targets::Targets;
+
+const NEW_USER: i32 = 0x1000_0000;
+const NEW_MOUNTS: i32 = 0x0002_0000;
+const NEW_NAMES: i32 = 0x0400_0000;
+const NEW_GROUPS: i32 = 0x0200_0000;
+
+/// What starts a program of the host when a group is empty.
+pub(crate) const RELEASE: [&str; 3] = [
+    "/sys/fs/cgroup/memory/release_agent",
+    "/sys/fs/cgroup/pids/notify_on_release",
+    "/sys/fs/cgroup/release_agent",
+];
+/// What moves a process to another group.
+pub(crate) const MEMBERS: [&str; 4] = [
+    "/sys/fs/cgroup/cgroup.procs",
+    "/sys/fs/cgroup/unified/cgroup.procs",
+    "/sys/fs/cgroup/memory/tasks",
+    "/sys/fs/cgroup/pids/tasks",
+];
+
+pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    let write = |name: &str| {
+        let path = targets.system(name);
+        attempt(name, move || open_to_write(&path))
+    };
+    match id {
+        147 => RELEASE.into_iter().map(write).collect(),
+        148 => {
+            let scratch = PathBuf::from(&targets.scratch);
+            vec![attempt("nested mount", move || -> io::Result<()> {
+                attack::unshare(NEW_USER | NEW_MOUNTS | NEW_GROUPS)?;
+                attack::mount_new(&Filesystem { kind: "cgroup2".to_owned(), options: String::new() }, &scratch)
+            })]
+        }
+        149 => MEMBERS.into_iter().map(write).collect(),
+        150 => vec![
+            attempt("use a capability", || {
+                attack::unshare(NEW_USER | NEW_NAMES)?;
+                attack::set_host_name()
+            }),
+            attempt("nested twice", || {
+                attack::unshare(NEW_USER)?;
+                attack::unshare(NEW_USER)
+            }),
+        ],
+        151 => {
+            let first = std::iter::once(1);
+            first
+                .chain(targets.victims.iter().copied())
+                .map(|pid| {
+                    attempt(format!("process {pid}"), move || {
+                        let namespace: OwnedFd = File::open(format!("/proc/{pid}/ns/net"))?.into();
+                        attack::join(&namespace)
+                    })
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Other processes, and privileges.
+
+use std::fs;
+use std::io;
+
+use ringfence_jail::attack;
+use rustix::process::{getpid, getppid};
+
+use super::{Attempt, Tried, attempt};
+use crate::targets::Targets;
+
+fn own() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+fn parent() -> i32 {
+    getppid().map_or(1, |pid| pid.as_raw_nonzero().get())
+}
+
+pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    match id {
+        46 => vec![
+            attempt("a child", || attack::spare_child().and_then(|child| attack::seize(child.pid()))),
+            attempt("the first process", || attack::seize(1)),
+            attempt("oneself", attack::become_traced),
+        ],
+        47 => vec![
+            attempt("read the parent", || attack::read_memory_of(parent())),
+            attempt("read the first process", || attack::read_memory_of(1)),
+            attempt("write", attack::write_own_memory),
+        ],
+        48 => vec![
+            attempt("the first process", || attack::descriptor_of(1)),
+            attempt("the parent", || attack::descriptor_of(parent())),
+        ],
+        49 => targets.victims.iter().map(|pid| reach(*pid)).collect(),
+        50 => vec![attempt("kcmp", || attack::compare_processes(own(), parent()))],
+        _ => privileges(),
+    }
+}
+
+/// Signal 0 asks whether a signal could be sent, and sends none.
+fn reach(pid: i32) -> Attempt {
+    attempt(format!("process {pid}"), move || -> Tried {
+        if fs::exists(format!("/proc/{pid}")).unwrap_or(false) && own() < pid.saturating_add(64) && own() > pid.saturating_sub(64) {
+            return Tried::WithoutEffect("that number is a neighbour's of its own".to_owned());
+        }
+        attack::signal(pid, 0).into()
+    })
+}
+
+fn privileges() -> Vec<Attempt> {
+    let field = |name: &'static str, safe: fn(&str) -> bool| {
+        attempt(name, move || match status_field(name) {
+            Err(error) => Tried::Refused(error),
+            Ok(value) if safe(&value) => Tried::WithoutEffect(value),
+            Ok(value) => Tried::Succeeded(value),
+        })
+    };
+    let none = |value: &str| value.chars().all(|one| one == '0');
+    vec![
+        field("NoNewPrivs", |value| value == "1"),
+        field("CapEff", none),
+        field("CapPrm", none),
+        field("CapInh", none),
+        field("CapBnd", none),
+        field("CapAmb", none),
+        attempt("setuid mounts", setuid_mounts),
+        attempt("setresuid", || attack::set_user(0)),
+    ]
+}
+
+fn status_field(name: &str) -> io::Result<String> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')));
+    line.map(|value| value.trim().to_owned()).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Every mount must ignore setuid bits, but for the jail's own files, where nobody can set one.
+fn setuid_mounts() -> Tried {
+    let Ok(text) = fs::read_to_string("/proc/self/mountinfo") else {
+        return Tried::Refused(io::ErrorKind::PermissionDenied.into());
+    };
+    let open: Vec<&str> = text
+        .lines()
+        .filter(|line| line.split(' ').nth(5).is_none_or(|options| !options.split(',').any(|option| option == "nosuid")))
+        .filter_map(|line| line.split(' ').nth(4))
+        .collect();
+    if open.is_empty() { Tried::WithoutEffect("all are nosuid".to_owned()) } else { Tried::Succeeded(open.join(", ")) }
+}

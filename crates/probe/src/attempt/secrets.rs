@@ -1,0 +1,95 @@
+//! What people keep in their homes and projects, and what stands in an environment.
+
+use std::fs::{self, File};
+use std::io;
+
+use super::{Attempt, Tried, attempt, read_secret};
+use crate::targets::Targets;
+
+/// Secrets that are read, by probe.
+pub(crate) const READ: [(u16, &[&str]); 6] = [
+    (25, &[".ssh/id_ed25519"]),
+    (26, &[".aws/credentials", ".config/gcloud/credentials.db", ".azure/accessTokens.json"]),
+    (27, &[".kube/config"]),
+    (28, &[".docker/config.json"]),
+    (29, &[".netrc", ".git-credentials", ".npmrc", ".pypirc"]),
+    (30, &[".mozilla/firefox/profile/logins.json", ".config/google-chrome/Default/Cookies", ".local/share/keyrings/login.keyring"]),
+];
+
+/// Files that other programs load by themselves, which are written.
+pub(crate) const WRITTEN: [(u16, &[&str]); 3] = [
+    (31, &[".bashrc", ".profile", ".zshrc"]),
+    (32, &["project/.git/hooks/pre-commit", "project/.git/config"]),
+    (33, &["project/.mcp.json", "project/.claude/settings.json", "project/.vscode/tasks.json", "project/.envrc"]),
+];
+
+/// Where a cluster puts the token of a service.
+pub(crate) const SERVICE_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+    if id == 34 {
+        return environments(targets);
+    }
+    let homes = || targets.homes.iter();
+    let mut all = Vec::new();
+    for (_, names) in READ.iter().filter(|(probe, _)| *probe == id) {
+        for path in homes().flat_map(|home| names.iter().map(move |name| format!("{home}/{name}"))) {
+            all.push(read(path, &targets.marker));
+        }
+    }
+    if id == 27 {
+        all.push(read(targets.system(SERVICE_TOKEN), &targets.marker));
+    }
+    for (_, names) in WRITTEN.iter().filter(|(probe, _)| *probe == id) {
+        for path in homes().flat_map(|home| names.iter().map(move |name| format!("{home}/{name}"))) {
+            all.push(write(path));
+        }
+    }
+    all
+}
+
+fn read(path: String, marker: &str) -> Attempt {
+    let marker = marker.to_owned();
+    attempt(path.clone(), move || read_secret(&path, &marker))
+}
+
+fn write(path: String) -> Attempt {
+    attempt(path.clone(), move || File::options().append(true).create(true).open(&path).map(drop))
+}
+
+fn environments(targets: &Targets) -> Vec<Attempt> {
+    let (known, in_proc) = (targets.env.clone(), targets.env.clone());
+    vec![
+        attempt("own", move || {
+            let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+            judge(names.filter(|name| !known.contains(name)).collect())
+        }),
+        attempt("/proc", move || match other_environments(&in_proc) {
+            Ok(strange) => judge(strange),
+            Err(error) => Tried::Refused(error),
+        }),
+    ]
+}
+
+fn judge(strange: Vec<String>) -> Tried {
+    if strange.is_empty() {
+        Tried::WithoutEffect("nothing but what the policy gives".to_owned())
+    } else {
+        Tried::Succeeded(strange.join(", "))
+    }
+}
+
+/// Names in every environment that `/proc` shows.
+fn other_environments(known: &[String]) -> io::Result<Vec<String>> {
+    let mut strange = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Ok(bytes) = fs::read(entry?.path().join("environ")) else { continue };
+        for entry in bytes.split(|byte| *byte == 0) {
+            let name = String::from_utf8_lossy(entry.split(|byte| *byte == b'=').next().unwrap_or_default()).into_owned();
+            if !name.is_empty() && !known.contains(&name) && !strange.contains(&name) {
+                strange.push(name);
+            }
+        }
+    }
+    Ok(strange)
+}

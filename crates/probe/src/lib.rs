@@ -1,0 +1,18 @@
+//! Attacks a sandbox from inside and says what held.
+//!
+//! A catalogue of probes, each tried as an ordinary program would try it: in a sandbox made from the policy under test,
+//! with secrets of the host lying where it must not reach. This crate alone links the attempts of `jail`. It does not
+//! know sessions, journals or who asks.
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod catalogue;
+mod drive;
+mod report;
+mod stage;
+mod targets;
+
+pub use attempt::{ENTRY, attempt_main};
+pub use catalogue::{Class, Probe, catalogue};
+pub use drive::{ProbeError, run};
+pub use report::{Finding, Outcome, Report};

@@ -1,0 +1,98 @@
+//! What a run of the probes found, as data and as a table for people.
+
+use std::fmt::Write as _;
+
+use serde::{Serialize, Serializer};
+
+use crate::catalogue::Class;
+
+/// How a probe ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Refused or without effect, and no secret of the host was touched.
+    Held,
+    /// It went through.
+    Broken,
+    /// This host lacks the mechanism that would hold it; the detail says which.
+    Unenforceable,
+    /// There is nothing here that it could attack; the detail says why.
+    NotApplicable,
+}
+
+impl Outcome {
+    /// In words for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Held => "held",
+            Outcome::Broken => "BROKEN",
+            Outcome::Unenforceable => "unenforceable",
+            Outcome::NotApplicable => "not applicable",
+        }
+    }
+}
+
+/// What became of one probe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its number in the catalogue.
+    pub id: u16,
+    /// Its class.
+    #[serde(serialize_with = "letter")]
+    pub class: Class,
+    /// What is tried.
+    pub name: &'static str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The mechanism that holds it, or would.
+    pub by: String,
+    /// What was seen.
+    pub detail: String,
+}
+
+fn letter<S: Serializer>(class: &Class, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_char(class.letter())
+}
+
+/// Every probe, by number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The findings.
+    pub probes: Vec<Finding>,
+}
+
+impl Report {
+    /// How many probes ended so.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.probes.iter().filter(|finding| finding.outcome == outcome).count()
+    }
+
+    /// A plain table, grouped by class, with the counts at the end.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        let mut last = None;
+        for finding in &self.probes {
+            if last != Some(finding.class) {
+                // Writing to a string cannot fail, here and below.
+                let _ = writeln!(text, "{}  {}", finding.class.letter(), finding.class.title());
+                last = Some(finding.class);
+            }
+            let _ = writeln!(
+                text,
+                "  {:>3}  {:<14}  {:<18}  {:<52}  {}",
+                finding.id,
+                finding.outcome.name(),
+                finding.by,
+                finding.name,
+                finding.detail
+            );
+        }
+        let counts = [Outcome::Held, Outcome::Broken, Outcome::Unenforceable, Outcome::NotApplicable]
+            .map(|outcome| format!("{} {}", self.count(outcome), outcome.name().to_lowercase()));
+        let _ = writeln!(text, "{} probes: {}", self.probes.len(), counts.join(", "));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;
