@@ -10,8 +10,8 @@ use crate::fault;
 mod journal;
 mod policy;
 
-pub(crate) use journal::{Audit, Export, Follow, Remove, SessionCommand, Show, StopWhat};
-pub(crate) use policy::{Check, Compare, Explain, PolicyCommand};
+pub(crate) use journal::{Audit, Export, Follow, List, Remove, SessionCommand, Show, StopWhat, Verify};
+pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
 
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
 #[derive(Debug, Parser)]
@@ -84,7 +84,7 @@ impl Command {
 pub(crate) struct Run {
     /// The program: .ts .mts .js .mjs .py .sh, or `-` for standard input
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub(crate) program: PathBuf,
     /// Its language, where the file name does not say
     #[arg(long, value_enum)]
     pub(crate) lang: Option<Lang>,

@@ -9,7 +9,9 @@ use crate::args::{Shape, Words};
 use crate::fault::{Fault, REFUSED, reason};
 
 pub(crate) mod escape;
+pub(crate) mod event;
 pub(crate) mod execution;
+mod layout;
 pub(crate) mod live;
 
 /// Knows where it prints.

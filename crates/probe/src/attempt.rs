@@ -3,14 +3,14 @@
 mod devices;
 mod files;
 mod groups;
-mod hog;
+pub(crate) mod hog;
 mod ipc;
 mod kernel;
-mod network;
+pub(crate) mod network;
 mod peers;
 mod proc;
-mod secrets;
-mod supervise;
+pub(crate) mod secrets;
+pub(crate) mod supervise;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

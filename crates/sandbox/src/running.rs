@@ -32,7 +32,7 @@ pub struct Sandbox {
     next_leaf: Option<Leaf>,
     prepared: Option<Prepared>,
     /// An execution that is over and whose end the first process has not yet confirmed.
-    unconfirmed: Option<u32>,
+    unconfirmed: Option<Prepared>,
     broken: bool,
     ran_programs: bool,
 }
@@ -162,8 +162,9 @@ impl Sandbox {
         let followed = execution::follow(self, &mut prepared, task, words, stop).await;
         // An engine's child makes no processes and has said that it is done: nothing goes on that would need an answer now.
         if prepared.language != Language::Program && prepared.language != Language::Python && execution::is_done(&followed) {
-            self.unconfirmed = Some(prepared.number);
-            return execution::conclude(self, &mut prepared, followed);
+            let ended = execution::conclude(self, &mut prepared, followed);
+            self.unconfirmed = Some(prepared);
+            return ended;
         }
         // Whatever happened, nothing of the execution goes on; a sandbox that cannot promise it ends whole.
         if self.finish(prepared.number).await.is_err() {
@@ -175,7 +176,7 @@ impl Sandbox {
 
     async fn confirm(&mut self) -> Result<(), RunError> {
         match self.unconfirmed.take() {
-            Some(number) => self.finish(number).await,
+            Some(over) => self.finish(over.number).await,
             None => Ok(()),
         }
     }

@@ -58,7 +58,7 @@ pub fn run(born: Born<'_>) -> ! {
         Language::Program => program::run(&mut shared.borrow_mut(), born.preparation.limits.private_memory),
     };
     let mut pipe = shared.borrow_mut();
-    pipe.tell(&FromChild::Done(outcome));
+    pipe.tell_along(&FromChild::Done(outcome));
     pipe.flush();
     inside::leave(0)
 }

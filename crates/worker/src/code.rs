@@ -40,7 +40,7 @@ pub fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -> Outco
         let mut pipe = shared.borrow_mut();
         pipe.tell(&FromChild::Ready);
         let job = pipe.job();
-        pipe.tell(&FromChild::Started);
+        pipe.tell_along(&FromChild::Started);
         job
     };
     let JobKind::Code { language, file_name, args, .. } = &job.kind else { inside::leave(CANNOT_START) };
@@ -64,7 +64,7 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
         js::Outcome::Completed { value_json } => {
             let value = value_json.filter(|value| value != "null");
             if let Some(value) = &value {
-                pipe.write(Stream::Value, value.as_bytes());
+                pipe.write_along(Stream::Value, value.as_bytes());
             }
             Outcome {
                 has_value: value.is_some(),

@@ -29,7 +29,7 @@ pub fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     }
     pipe.tell(&FromChild::Ready);
     let (job, source) = pipe.job();
-    pipe.tell(&FromChild::Started);
+    pipe.tell_along(&FromChild::Started);
     let sent = frame(&job, &source).map(|frame| stream.write_all(&frame).is_ok());
     let mut relay = Relay::new(None, python.stdout, python.stderr);
     let mut answer = None;
@@ -95,7 +95,7 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
         PythonResult::Completed { value_json } => {
             let value = value_json.filter(|value| value != "null");
             if let Some(value) = &value {
-                pipe.write(Stream::Value, value.as_bytes());
+                pipe.write_along(Stream::Value, value.as_bytes());
             }
             Outcome {
                 has_value: value.is_some(),

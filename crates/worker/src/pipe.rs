@@ -57,6 +57,17 @@ impl Pipe {
         }
     }
 
+    /// Tells the host something with whatever is sent next.
+    pub fn tell_along(&mut self, message: &FromChild) {
+        self.queue(message);
+    }
+
+    /// Sends `bytes` with whatever is sent next, as far as there is room for them to wait.
+    pub fn write_along(&mut self, stream: Stream, bytes: &[u8]) {
+        let taken = self.offer(stream, bytes);
+        self.write(stream, bytes.get(taken..).unwrap_or_default());
+    }
+
     /// Tells the host something, before any stream.
     pub fn tell(&mut self, message: &FromChild) {
         self.queue(message);

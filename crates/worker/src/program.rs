@@ -30,7 +30,7 @@ struct Command {
 pub fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     pipe.tell(&FromChild::Ready);
     let (job, source) = pipe.job();
-    pipe.tell(&FromChild::Started);
+    pipe.tell_along(&FromChild::Started);
     let outcome = match command(&job, &source) {
         Ok(command) => start_and_watch(pipe, &command, job.stdin),
         Err(outcome) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_engine::{Execution, ViolationReport};
 use serde_json::value::RawValue;
 
-use super::{Printer, bytes, count, escape};
+use super::{Printer, bytes, count, escape, layout};
 use crate::fault::Fault;
 
 /// Attempts that are listed one by one; the journal has all.
@@ -61,10 +61,9 @@ impl Printer {
     fn value(&self, value: Option<&RawValue>, open_line: bool) -> Result<(), Fault> {
         let text = match value.map(RawValue::get) {
             None | Some("null") => return Ok(()),
-            Some(text) if self.stdout_is_terminal => pretty(text).map(|pretty| escape::json(&pretty)),
-            Some(text) => compact(text),
+            Some(text) if self.stdout_is_terminal => escape::json(&layout::pretty(text)),
+            Some(text) => layout::compact(text),
         };
-        let text = text.map_err(|error| Fault::ours("output.json", format!("cannot print the value: {error}")))?;
         self.data(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
     }
 
@@ -82,12 +81,4 @@ impl Printer {
             self.notice(&format!("{more} more kinds of attempts were refused"));
         }
     }
-}
-
-fn pretty(text: &str) -> serde_json::Result<String> {
-    transcode(text, |out| serde_json::Serializer::pretty(out))
-}
-
-fn compact(text: &str) -> serde_json::Result<String> {
-    transcode(text, |out| serde_json::Serializer::new(out))
 }

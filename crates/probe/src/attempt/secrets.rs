@@ -54,7 +54,13 @@ fn read(path: String, marker: &str) -> Attempt {
 }
 
 fn write(path: String) -> Attempt {
-    attempt(path.clone(), move || File::options().append(true).create(true).open(&path).map(drop))
+    attempt(path.clone(), move || match File::options().append(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            File::options().write(true).create_new(true).open(&path)?;
+            fs::remove_file(&path)
+        }
+        other => other.map(drop),
+    })
 }
 
 fn environments(targets: &Targets) -> Vec<Attempt> {

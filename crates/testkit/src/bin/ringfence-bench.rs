@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let brief = arguments.iter().any(|one| one == "--brief");
     let command = arguments.iter().find(|one| !one.starts_with("--")).cloned();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let native = Arc::new(Native::new(&format!("ringfence-bench-{}", std::process::id()))?);
         let mut bench = Bench { brief, native, rows: Vec::new() };

@@ -1,0 +1,51 @@
+//! One file per command; this one sends each to its own.
+
+use std::process::ExitCode;
+
+use ringfence_journal::SessionId;
+use ringfence_store::Store;
+
+use crate::args::Command;
+use crate::fault::{Fault, NOT_HELD};
+use crate::print::Printer;
+use crate::settings::Settings;
+
+mod audit;
+mod demo;
+mod doctor;
+mod inside;
+mod policy;
+mod run;
+mod session;
+mod trust;
+
+/// Runs a command to its end.
+pub(crate) async fn start(command: Command, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    match command {
+        Command::Run(run) => run::code(run, settings, printer).await,
+        Command::Exec(exec) => run::program(exec, settings, printer).await,
+        Command::Policy(policy) => policy::start(policy, settings, printer).await,
+        Command::Session(session) => session::start(session, settings, printer).await,
+        Command::Audit(audit) => audit::start(audit, settings, printer).await,
+        Command::Doctor(machine) => doctor::examine(&machine, settings, printer).await,
+        Command::Demo => demo::show(settings, printer).await,
+        Command::Trust(trust) => trust::accept(&trust, settings, printer),
+    }
+}
+
+/// The store, for who looks at what is there; never made for it.
+async fn store(settings: &Settings) -> Result<Store, Fault> {
+    let home = settings.journal_home().map_err(|fault| fault.exit(NOT_HELD))?;
+    Ok(Store::open(&home).await?)
+}
+
+/// A session's id as a person gives it.
+fn session_id(text: &str) -> Result<SessionId, Fault> {
+    text.parse().map_err(|error: ringfence_journal::IdError| {
+        Fault::ours("session.id", format!("`{text}` is {error}")).hint("`ringfence session list` shows the ids").exit(NOT_HELD)
+    })
+}
+
+fn no_session(id: SessionId) -> Fault {
+    Fault::ours("session.unknown", format!("there is no session `{id}`")).hint("`ringfence session list` shows the ids").exit(NOT_HELD)
+}

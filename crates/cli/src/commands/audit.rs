@@ -1,0 +1,104 @@
+//! `ringfence audit`: the journal for people and programs, and its chains checked.
+
+use std::io;
+use std::process::ExitCode;
+
+use ringfence_journal::{Record, Report};
+use ringfence_store::{Contents, Store};
+use serde_json::json;
+
+use super::{no_session, session_id, store};
+use crate::args::{Audit, Export, Follow, Show, Verify};
+use crate::fault::{Fault, NOT_HELD};
+use crate::print::{Printer, Style, count, event};
+use crate::settings::Settings;
+
+/// Sends each to its own.
+pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let store = store(settings).await?;
+    let result = match command {
+        Audit::Tail(follow) => tail(&follow, &store, printer).await,
+        Audit::Show(show) => self::show(&show, &store, printer).await,
+        Audit::Verify(verify) => self::verify(&verify, &store, printer).await,
+        Audit::Export(export) => self::export(&export, &store).await,
+    };
+    store.leave().await;
+    result
+}
+
+async fn tail(follow: &Follow, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
+    let mut tail = store.tail(follow.count).await?;
+    loop {
+        let page = if follow.follow { tail.next_page().await? } else { tail.page().await? };
+        if page.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        for numbered in &page {
+            print(&numbered.record, follow.json, printer)?;
+        }
+    }
+}
+
+async fn show(show: &Show, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
+    let id = session_id(&show.session)?;
+    let records = store.show(id).await?;
+    if records.is_empty() {
+        return Err(no_session(id));
+    }
+    for record in &records {
+        print(record, show.json, printer)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
+    if json { printer.line(&record.line()) } else { printer.line(&event::words(record)) }
+}
+
+async fn verify(verify: &Verify, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
+    let report = store.verify(|_| ()).await?;
+    if verify.json {
+        let mut object = json!(report);
+        if let Some(object) = object.as_object_mut() {
+            object.insert("ok".to_owned(), report.is_ok().into());
+            object.insert("cannot_show".to_owned(), json!(report.cannot_show()));
+        }
+        printer.json(&object)?;
+    } else {
+        printer.data(&words(&report, printer))?;
+    }
+    Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(NOT_HELD) })
+}
+
+fn words(report: &Report, printer: &Printer) -> String {
+    let mut lines = Vec::new();
+    let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
+    let checked = format!("{records} in {sessions}, {} checked", count(report.heads, "signed head"));
+    if report.is_ok() {
+        lines.push(format!("{}: {checked}", printer.paint("unbroken", Style::Good)));
+    } else {
+        lines.push(format!("{}: {checked}", printer.paint("BROKEN", Style::Bad)));
+    }
+    for verdict in &report.broken {
+        if let Some(broken) = &verdict.broken {
+            lines.push(format!("  session {}, record {}: {}", verdict.session, broken.number, broken.fault));
+        }
+    }
+    if let Some(more) = report.broken_sessions.checked_sub(report.broken.len() as u64).filter(|more| *more > 0) {
+        lines.push(format!("  and {more} more sessions"));
+    }
+    if let Some(broken) = &report.broken_head {
+        lines.push(format!("  signed head {}: {}", broken.number, broken.fault));
+    }
+    lines.push("this check cannot show:".to_owned());
+    lines.extend(report.cannot_show().iter().map(|what| format!("  {what}")));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+async fn export(export: &Export, store: &Store) -> Result<ExitCode, Fault> {
+    let contents = if export.heads { Contents::RecordsAndHeads } else { Contents::Records };
+    let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
+    store.export(out, contents).await?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,154 @@
+//! `ringfence demo`: a program that computes something, six that try what they should not, and what was written down.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ringfence_engine::{Engine, Execution, Program};
+use ringfence_policy::{Ceiling, Draft, Policy};
+use ringfence_sandbox::Language;
+
+use super::run;
+use crate::fault::{Fault, NOT_HELD, chain};
+use crate::print::{Printer, Style, bytes, count, event};
+use crate::settings::Settings;
+use crate::settings::config::Config;
+use crate::signals::Interrupt;
+
+mod attempts;
+
+use attempts::Attempt;
+
+/// What the program computes: sales of a made-up shop.
+const SALES: &str = include_str!("demo/sales.ts");
+/// Records that are shown of those that were written.
+const SHOWN: u32 = 200;
+
+/// Shows it all. Data goes to a folder that is removed afterwards, unless `RINGFENCE_HOME` names one.
+pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let started = Instant::now();
+    let folder = tempfile::Builder::new().prefix("ringfence-demo-").tempdir();
+    let folder = folder.map_err(|error| Fault::ours("start.folder", format!("cannot make a temporary folder: {error}")))?;
+    let home = if settings.home_is_named { settings.home()? } else { folder.path().join("home") };
+    let interrupt = run::listen()?;
+    let engine = run::open_at(home, &Config::default(), &interrupt).await?;
+    let demo = Demo { engine: &engine, printer, interrupt: &interrupt };
+    let result = demo.show(folder.path()).await;
+    run::leave(engine).await;
+    let held = result?;
+    printer.line(&next_steps(printer, settings.home_is_named, started))?;
+    Ok(if held { ExitCode::SUCCESS } else { ExitCode::from(NOT_HELD) })
+}
+
+struct Demo<'a> {
+    engine: &'a Engine,
+    printer: &'a Printer,
+    interrupt: &'a Interrupt,
+}
+
+impl Demo<'_> {
+    /// Answers whether everything was blocked that should be.
+    async fn show(&self, folder: &Path) -> Result<bool, Fault> {
+        self.compute().await?;
+        let held = self.attempt(folder).await?;
+        let sound = self.journal().await?;
+        Ok(held && sound)
+    }
+
+    async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
+        run::follow(self.engine, run::request(policy, program), &mut (), self.interrupt).await
+    }
+
+    async fn compute(&self) -> Result<(), Fault> {
+        let strong = |text| self.printer.paint(text, Style::Strong);
+        self.printer.line(&strong("A TypeScript program, in a sandbox made from the policy `demo`"))?;
+        self.printer.line("  no network, no files of yours, 128 MiB of memory, 5 seconds")?;
+        self.printer.line("")?;
+        let program = Program::Code { language: Language::TypeScript, file_name: "sales.ts".into(), source: SALES.into() };
+        let execution = self.run(policy(&[])?, program).await?;
+        if let Some(error) = &execution.error {
+            let fault = Fault::ours("demo.failed", format!("the program failed: {}", error.message));
+            return Err(fault.hint("`ringfence doctor` shows what works here"));
+        }
+        for line in execution.stdout.lines() {
+            self.printer.line(&format!("  {line}"))?;
+        }
+        let value = execution.value.as_ref().map_or("null", |value| value.get());
+        let usage = execution.usage;
+        let used = format!("{} ms, {}", usage.wall_ms, bytes(usage.peak_memory_bytes));
+        self.printer.line(&format!("  its value: {value}  {}", self.printer.paint(&format!("({used})"), Style::Faint)))
+    }
+
+    async fn attempt(&self, folder: &Path) -> Result<bool, Fault> {
+        let secret = secret(folder)?;
+        self.printer.line("")?;
+        self.printer.line(&self.printer.paint("Six programs that try what they should not", Style::Strong))?;
+        let mut held = true;
+        for attempt in attempts::all(&secret) {
+            let execution = self.run(policy(attempt.set)?, attempt.program.clone()).await?;
+            let blocked = attempt.blocked(&execution);
+            held &= blocked.is_some();
+            self.printer.line(&self.row(&attempt, blocked.as_deref()))?;
+        }
+        Ok(held)
+    }
+
+    fn row(&self, attempt: &Attempt, blocked: Option<&str>) -> String {
+        let word = match blocked {
+            Some(_) => self.printer.paint("blocked", Style::Good),
+            None => self.printer.paint("NOT BLOCKED", Style::Bad),
+        };
+        let rule = self.printer.paint(&format!("{:<18}", attempt.rule), Style::Strong);
+        let how = self.printer.paint(blocked.unwrap_or("this must not be: please report it"), Style::Faint);
+        format!("  {word}  {:<32} {rule} {how}", attempt.name)
+    }
+
+    /// What was written down, and whether its chains hold.
+    async fn journal(&self) -> Result<bool, Fault> {
+        let store = self.engine.store();
+        self.printer.line("")?;
+        self.printer.line(&self.printer.paint("What was written down, each before it happened", Style::Strong))?;
+        let page = store.tail(SHOWN).await?.page().await?;
+        let events: Vec<_> = page.iter().filter_map(|numbered| numbered.record.event().ok()).collect();
+        for event in events.iter().filter(|event| matches!(event.kind.name(), "execution_ended" | "violation" | "limit_hit")) {
+            self.printer.line(&format!("  {:<16} {}", event.kind.name(), event::what(&event.kind)))?;
+        }
+        let report = store.verify(|_| ()).await?;
+        let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
+        let word = if report.is_ok() { self.printer.paint("unbroken", Style::Good) } else { self.printer.paint("BROKEN", Style::Bad) };
+        self.printer.line(&format!("  {records} in {sessions}, hashed and signed: the chain is {word}"))?;
+        Ok(report.is_ok())
+    }
+}
+
+/// The preset with some keys changed.
+fn policy(set: &[(&str, &str)]) -> Result<Policy, Fault> {
+    let mut draft = Draft::preset("demo").unwrap_or_else(Draft::builtin);
+    for (key, value) in set {
+        draft = draft.set(key, value).map_err(crate::settings::rules::unparsed)?;
+    }
+    draft.under(&Ceiling::own_word()).map_err(|error| Fault::refused("policy.incomplete", chain(&error)))
+}
+
+/// A file on this machine that a program would like to read.
+fn secret(folder: &Path) -> Result<PathBuf, Fault> {
+    let path = folder.join("secret.txt");
+    std::fs::write(&path, attempts::SECRET)
+        .map_err(|error| Fault::ours("start.folder", format!("cannot write `{}`: {error}", path.display())))?;
+    Ok(path)
+}
+
+fn next_steps(printer: &Printer, kept: bool, started: Instant) -> String {
+    let milliseconds = started.elapsed().as_millis();
+    let took = format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100);
+    let kept = if kept { "the journal stays in RINGFENCE_HOME" } else { "nothing was kept" };
+    let title = printer.paint("Next", Style::Strong);
+    format!(
+        "\n{title}\n  ringfence run FILE.ts          your own program; .js .py .sh as well\n  \
+         ringfence exec -- CMD          any program of this machine, confined\n  \
+         ringfence policy show          every rule in force, and what holds it here\n  \
+         ringfence audit tail           what happened\n  \
+         ringfence doctor               what this machine can enforce\n\n{}",
+        printer.paint(&format!("{took}; {kept}."), Style::Faint)
+    )
+}

@@ -1,0 +1,82 @@
+//! Six programs that try what they should not, and how one sees that they were stopped.
+
+use std::path::Path;
+
+use ringfence_engine::{Execution, Program};
+use ringfence_sandbox::Language;
+
+/// What stands in the host's file.
+pub(crate) const SECRET: &str = "the host's secret\n";
+
+const OUTSIDE: &str = "bash -c ': </dev/tcp/192.0.2.1/443' || cat /proc/net/route";
+const FORK_BOMB: &str = "bomb() { bomb | bomb & }; bomb; wait";
+const HOG: &str = "const hoard: string[] = []; while (true) hoard.push(hoard.length + 'x'.repeat(1 << 20));";
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    pub(crate) name: &'static str,
+    /// The rule that should stop it.
+    pub(crate) rule: &'static str,
+    pub(crate) program: Program,
+    /// What it changes of the policy.
+    pub(crate) set: &'static [(&'static str, &'static str)],
+    sign: Sign,
+}
+
+/// How one sees that it was stopped.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    /// The program itself failed, and printed no secret.
+    Failed,
+    /// The host saw a system call that it refused.
+    Violation,
+    /// The host ended it at a limit.
+    Limit(&'static str),
+}
+
+impl Attempt {
+    /// How it was stopped, if it was.
+    pub(crate) fn blocked(&self, execution: &Execution) -> Option<String> {
+        let code = execution.error.as_ref().map_or("", |error| error.code.as_str());
+        match self.sign {
+            Sign::Failed => {
+                let told = execution.stdout.contains(SECRET.trim_end());
+                let complaint = execution.stderr.lines().next().unwrap_or_default();
+                let complaint = complaint.rsplit(": ").next().unwrap_or(complaint);
+                (execution.exit_code != 0 && !told).then(|| complaint.to_lowercase())
+            }
+            Sign::Violation => {
+                let refused = execution.violations.iter().find(|one| one.rule == self.rule)?;
+                Some(format!("system call `{}` refused", refused.detail))
+            }
+            Sign::Limit(expected) => (code == expected).then(|| {
+                let after = execution.usage.wall_ms;
+                format!("ended after {after} ms, {code}")
+            }),
+        }
+    }
+}
+
+/// All six; `secret` is a file of the host.
+pub(crate) fn all(secret: &Path) -> Vec<Attempt> {
+    let shell = |source: &str| Program::Shell { file_name: "attempt.sh".to_owned(), source: source.to_owned() };
+    let typescript = |source: &str| Program::Code {
+        language: Language::TypeScript,
+        file_name: "attempt.ts".to_owned(),
+        source: source.to_owned(),
+    };
+    let read = format!("cat '{}'", secret.display());
+    let attempt = |name, rule, program, sign| Attempt { name, rule, program, set: &[], sign };
+    vec![
+        attempt("read a secret file of this machine", "fs.mounts", shell(&read), Sign::Failed),
+        attempt("connect to the outside", "net.enabled", shell(OUTSIDE), Sign::Failed),
+        attempt("make namespaces, to mount", "proc.syscalls", shell("unshare --user --mount true"), Sign::Violation),
+        attempt("a fork bomb", "proc.fork_limit", shell(FORK_BOMB), Sign::Limit("limit.processes")),
+        attempt("take all memory", "proc.mem_limit", typescript(HOG), Sign::Limit("limit.memory")),
+        Attempt {
+            set: &[("proc.wall_timeout", "300ms")],
+            ..attempt("never end", "proc.wall_timeout", typescript("while (true) {}"), Sign::Limit("limit.wall"))
+        },
+    ]
+}

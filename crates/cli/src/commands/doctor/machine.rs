@@ -1,0 +1,95 @@
+//! What the kernel says of itself, read from `/proc` and `/sys`.
+
+use std::fs;
+
+use ringfence_sandbox::Support;
+
+use super::Finding;
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+pub(super) fn system() -> Finding {
+    let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    Finding::good("system", format!("Linux {kernel}, {}", std::env::consts::ARCH))
+}
+
+pub(super) fn user() -> Finding {
+    let user = rustix::process::getuid();
+    if user.is_root() {
+        return Finding::good("user", "root; programs in a sandbox are an unprivileged user of their own");
+    }
+    Finding::good("user", format!("{}, an ordinary user; root is not needed", user.as_raw()))
+}
+
+/// The usual reasons why an ordinary user may make no namespaces.
+pub(super) fn why_no_sandbox() -> Option<String> {
+    let is = |path: &str, value: &str| read(path).is_some_and(|text| text == value);
+    let hint = if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        "user namespaces are switched off: `sudo sysctl kernel.unprivileged_userns_clone=1`"
+    } else if is("/proc/sys/user/max_user_namespaces", "0") {
+        "user namespaces are switched off: `sudo sysctl user.max_user_namespaces=15000`"
+    } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        "AppArmor keeps user namespaces from programs without a profile: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
+    } else {
+        "in a container, allow user namespaces and mounts: with Docker `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`"
+    };
+    Some(hint.to_owned())
+}
+
+pub(super) fn landlock() -> Finding {
+    const WHAT: &str = "landlock";
+    match read("/sys/kernel/security/lsm") {
+        Some(list) if list.split(',').any(|name| name == "landlock") => Finding::good(WHAT, "on, a second fence around files"),
+        Some(_) => Finding::limited(
+            WHAT,
+            "off: files are fenced by mounts alone",
+            "start the kernel with `lsm=landlock,…`, or a kernel with CONFIG_LANDLOCK (5.13 and later)",
+        ),
+        None => Finding::limited(
+            WHAT,
+            "used where the kernel has it; whether it has is not visible from here",
+            "mount securityfs to see it: `sudo mount -t securityfs none /sys/kernel/security`",
+        ),
+    }
+}
+
+/// Whether forbidden system calls can be seen and written down, not only refused.
+pub(super) fn notify() -> Finding {
+    const WHAT: &str = "refusals seen";
+    match read("/proc/sys/kernel/seccomp/actions_avail") {
+        Some(actions) if actions.split(' ').any(|action| action == "user_notif") => {
+            Finding::good(WHAT, "forbidden system calls are refused and written down")
+        }
+        _ => Finding::limited(WHAT, "the kernel does not tell of refused system calls", "use Linux 5.9 or later"),
+    }
+}
+
+pub(super) fn control_groups(support: &Support) -> Vec<Finding> {
+    const WHAT: &str = "control groups";
+    let mut findings = Vec::new();
+    if !support.controllers.is_empty() {
+        let held: Vec<String> = support.controllers.iter().map(|one| name(&format!("{one:?}"))).collect();
+        findings.push(Finding::good(WHAT, format!("hold {}", held.join(", "))));
+    }
+    let hint = "run in a group that you may write to: `systemd-run --user --scope -p Delegate=yes ringfence …`, or as root";
+    for (controller, why) in &support.missing {
+        let held = match format!("{controller:?}").as_str() {
+            "Memory" => "the host looks every 50 ms and kills",
+            "Processes" | "CpuTime" => "held for each process by rlimits",
+            _ => "held by the number of processors",
+        };
+        let what = name(&format!("{controller:?}"));
+        findings.push(Finding::limited(WHAT, format!("cannot hold {what}: {why}; {held}"), hint));
+    }
+    findings
+}
+
+fn name(controller: &str) -> String {
+    match controller {
+        "CpuTime" => "processor time".to_owned(),
+        "Cpu" => "processors".to_owned(),
+        other => other.to_lowercase(),
+    }
+}

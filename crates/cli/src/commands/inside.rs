@@ -1,0 +1,182 @@
+//! A look around in a sandbox that is made for it: what is there is asked of the kernel, not remembered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringfence_policy::Policy;
+use ringfence_sandbox::{Language, Native, Options, Output, Spec, Stop, Support, Task, TaskKind, Words};
+use serde::Serialize;
+
+use crate::fault::{Fault, chain, launch};
+use crate::print::count;
+
+/// Prints the environment, the mounts and the state of the process, each after a line of its own.
+const SCRIPT: &str =
+    "echo @env; env; echo @mounts; cat /proc/self/mountinfo; echo @status; cat /proc/self/status; echo @ns; ls -l /proc/self/ns";
+
+/// What was seen.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Inside {
+    /// Variables that the policy does not name.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Places that the policy does not name.
+    pub(crate) mounts: Vec<Mounted>,
+    /// What holds each rule here.
+    pub(crate) enforcement: Vec<Held>,
+    /// What is true of every sandbox, as seen.
+    pub(crate) always: Vec<String>,
+    /// What this machine can hold hard.
+    #[serde(skip)]
+    pub(crate) support: Option<Support>,
+    /// How long it took until something ran.
+    #[serde(skip)]
+    pub(crate) took: Duration,
+}
+
+/// A place.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Mounted {
+    pub(crate) path: String,
+    pub(crate) how: String,
+}
+
+/// A rule and what holds it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Held {
+    pub(crate) rule: String,
+    pub(crate) by: &'static str,
+}
+
+#[derive(Default)]
+struct Heard(Vec<u8>);
+
+impl Words for Heard {
+    fn take(&mut self, output: Output, bytes: &[u8]) {
+        if output == Output::Stdout {
+            self.0.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// A sandbox made for a look, and what it was made of.
+struct Visit {
+    native: Native,
+    spec: Arc<Spec>,
+    // Places on disk lie here; it goes last.
+    _folders: tempfile::TempDir,
+}
+
+impl Visit {
+    fn new(policy: &Policy, python: Option<&Path>) -> Result<Visit, Fault> {
+        let native = Native::new(&format!("ringfence-look-{}", std::process::id())).map_err(|error| launch(&error))?;
+        let folders = tempfile::tempdir().map_err(|error| Fault::ours("start.folder", chain(&error)))?;
+        let options = Options { python: python.map(Path::to_owned), folders: Some(folders.path().to_owned()) };
+        let spec = Spec::new(policy, &options).map_err(|error| Fault::refused("policy.mount", chain(&error)))?;
+        Ok(Visit { native, spec: Arc::new(spec), _folders: folders })
+    }
+
+    /// Runs `kind` in a fresh sandbox; answers what it printed.
+    async fn run(&self, kind: TaskKind) -> Result<String, Fault> {
+        let failed = |error: &ringfence_sandbox::RunError| Fault::ours("sandbox.failed", chain(error));
+        let mut sandbox = self.native.launch(&self.spec).await.map_err(|error| launch(&error))?;
+        let (_switch, mut stop) = Stop::new();
+        let mut heard = Heard::default();
+        let ended = sandbox.run(Task { kind, args: Vec::new(), stdin: None }, &mut heard, &mut stop).await;
+        let ended = ended.map_err(|error| failed(&error))?;
+        sandbox.end().await.map_err(|error| failed(&error))?;
+        match ended.outcome.and_then(|outcome| outcome.error) {
+            Some(error) => Err(Fault::ours("sandbox.failed", error.message.to_string())),
+            None => Ok(String::from_utf8_lossy(&heard.0).into_owned()),
+        }
+    }
+}
+
+/// Makes a sandbox of `policy`, looks around in it, and takes it away again.
+pub(crate) async fn look(policy: &Policy, python: Option<&Path>) -> Result<Inside, Fault> {
+    let started = Instant::now();
+    let visit = Visit::new(policy, python)?;
+    let text = visit.run(TaskKind::Shell { file_name: "look".to_owned(), source: SCRIPT.to_owned() }).await?;
+    let took = started.elapsed();
+    let held = visit.native.enforcement(&visit.spec);
+    let enforcement = held.iter().map(|held| Held { rule: held.rule.to_owned(), by: held.by.name() }).collect();
+    Ok(Inside { enforcement, support: Some(visit.native.support()), took, ..read(&text, policy) })
+}
+
+/// The version of the Python that runs in a sandbox of `policy`.
+pub(crate) async fn python(policy: &Policy, configured: Option<&Path>) -> Result<String, Fault> {
+    let source = "import platform\nprint(platform.python_implementation(), platform.python_version())".to_owned();
+    let visit = Visit::new(policy, configured)?;
+    let kind = TaskKind::Code { language: Language::Python, file_name: "version.py".to_owned(), source };
+    visit.run(kind).await.map(|text| text.trim().to_owned())
+}
+
+fn read(text: &str, policy: &Policy) -> Inside {
+    let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut part = "";
+    for line in text.lines() {
+        match line.strip_prefix('@') {
+            Some(name) => part = name,
+            None => parts.entry(part).or_default().push(line),
+        }
+    }
+    let lines = |name: &str| parts.get(name).map(Vec::as_slice).unwrap_or_default();
+    Inside {
+        env: environment(lines("env"), policy),
+        mounts: mounts(lines("mounts"), policy),
+        enforcement: Vec::new(),
+        always: always(lines("status"), lines("ns")),
+        support: None,
+        took: Duration::ZERO,
+    }
+}
+
+fn environment(lines: &[&str], policy: &Policy) -> BTreeMap<String, String> {
+    // What a shell itself sets is not ours.
+    let ours = |name: &str| !["PWD", "SHLVL", "_", "OLDPWD"].contains(&name) && !policy.env().contains_key(name);
+    lines
+        .iter()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(name, _)| ours(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn mounts(lines: &[&str], policy: &Policy) -> Vec<Mounted> {
+    let named: BTreeSet<&str> = policy.fs().mounts.iter().map(|mount| mount.path.as_str()).collect();
+    lines
+        .iter()
+        .filter_map(|line| {
+            let (before, after) = line.split_once(" - ")?;
+            let mut fields = before.split(' ').skip(4);
+            let (path, flags) = (fields.next()?, fields.next()?);
+            let kind = after.split(' ').next()?;
+            (!named.contains(path)).then(|| Mounted { path: path.to_owned(), how: format!("{kind}, {}", flags.replace(',', ", ")) })
+        })
+        .collect()
+}
+
+fn always(status: &[&str], namespaces: &[&str]) -> Vec<String> {
+    let field = |name: &str| status.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map_or("?", str::trim);
+    // A namespace is the sandbox's own if the host's has another number.
+    let host = |kind: &str| std::fs::read_link(format!("/proc/self/ns/{kind}")).ok();
+    let mut kinds: Vec<&str> = namespaces
+        .iter()
+        .filter_map(|line| line.rsplit_once("-> "))
+        .filter_map(|(_, target)| Some((target, target.split_once(':')?.0)))
+        .filter(|(target, kind)| host(kind).is_some_and(|host| host != Path::new(target)))
+        .map(|(_, kind)| kind)
+        .collect();
+    kinds.dedup();
+    let filters = field("Seccomp_filters").parse().map_or_else(|_| "a filter".to_owned(), |number| count(number, "filter"));
+    let zero = |name: &str| field(name).trim_start_matches('0').is_empty();
+    let none = ["CapEff", "CapPrm", "CapBnd"].into_iter().all(zero);
+    vec![
+        format!("own namespaces: {}", kinds.join(", ")),
+        format!("system calls: only those on the list, {filters} in force; mount, ptrace, bpf, keyctl, io_uring, setns, unshare and the like are refused and written down"),
+        format!("capabilities: {}", if none { "none" } else { field("CapEff") }),
+        format!("no new privileges: {}", if field("NoNewPrivs") == "1" { "yes" } else { "no" }),
+        "network: no interface but an empty loopback; the only way out is the pipe to Ringfence".to_owned(),
+    ]
+}

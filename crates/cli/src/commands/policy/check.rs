@@ -1,0 +1,68 @@
+//! `policy check`: the file parses, its examples hold, and what of it this version cannot do yet.
+
+use std::process::ExitCode;
+
+use ringfence_engine::Engine;
+use ringfence_policy::{Ceiling, Draft, Example};
+use serde_json::json;
+
+use crate::args::Check;
+use crate::fault::{Fault, NOT_HELD};
+use crate::print::{Printer, count};
+use crate::settings::rules;
+
+pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault> {
+    let draft = rules::named(&check.file).map_err(|fault| fault.exit(NOT_HELD))?;
+    let failed = draft.check_examples().err().unwrap_or_default();
+    let examples: Vec<(String, bool)> = draft
+        .examples
+        .iter()
+        .enumerate()
+        .map(|(index, example)| (question(example), !failed.iter().any(|failed| failed.key == format!("examples[{index}]"))))
+        .collect();
+    let unbuilt = match &failed[..] {
+        [] => policy(&draft)?.unbuilt(&Engine::built()),
+        _ => Vec::new(),
+    };
+    if check.json {
+        let held: Vec<_> = examples.iter().map(|(example, held)| json!({ "example": example, "held": held })).collect();
+        let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        printer.json(&json!({ "name": draft.name, "ok": failed.is_empty(), "examples": held, "failed": failed, "unbuilt": unbuilt }))?;
+    } else {
+        for (example, held) in &examples {
+            printer.line(&format!("  {} {example}", if *held { "holds" } else { "FAILS" }))?;
+        }
+    }
+    if !failed.is_empty() {
+        let lines: Vec<String> = failed.iter().map(|failed| format!("  {failed}")).collect();
+        let message = format!("policy `{}` does not keep its own examples:\n{}", draft.name, lines.join("\n"));
+        return Err(Fault::refused("policy.example", message).rule("examples").hint("correct the rule or the example").exit(NOT_HELD));
+    }
+    if !check.json {
+        let examples = match examples.len() {
+            0 => "it has no examples of its own".to_owned(),
+            number => format!("{} checked", count(number as u64, "example")),
+        };
+        printer.line(&format!("policy `{}` is good: {examples}", draft.name))?;
+        for one in unbuilt {
+            printer.notice(&format!("`{}` {}, so a session with this policy is refused; {}", one.key, one.why, one.hint));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn policy(draft: &Draft) -> Result<ringfence_policy::Policy, Fault> {
+    let policy = draft.clone().under(&Ceiling::own_word());
+    policy.map_err(|error| Fault::refused("policy.incomplete", error.to_string()).exit(NOT_HELD))
+}
+
+/// An example as one reads it: the answer, then the question.
+fn question(example: &Example) -> String {
+    let about = [("tool", &example.tool), ("host", &example.host), ("path", &example.path)];
+    let about = about.into_iter().find_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}")));
+    let access = match example.access {
+        Some(ringfence_policy::Access::Write) => " for writing",
+        _ => "",
+    };
+    format!("{:<5} {}{access}", example.expect.to_string(), about.unwrap_or_else(|| "nothing".to_owned()))
+}

@@ -1,0 +1,322 @@
+//! `ringfence run` and `ringfence exec`: something runs once, in a session of its own.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use ringfence_engine::{Engine, Execution, Input, Program, RunCode};
+use ringfence_journal::Principal;
+use ringfence_policy::{Policy, RelPath};
+use ringfence_sandbox::Language;
+use tokio::sync::mpsc;
+
+use crate::args::{Backend, Exec, Lang, Place, Run};
+use crate::fault::{self, Fault, reason};
+use crate::print::Printer;
+use crate::print::execution::Around;
+use crate::print::live::Screen;
+use crate::settings::Settings;
+use crate::settings::config::Config;
+use crate::settings::rules;
+use crate::signals::{Interrupt, Wish};
+
+/// A program's source is text for an engine; data belongs into a file beside it.
+const MOST_SOURCE: u64 = 16 << 20;
+/// Pieces of standard input that wait for the program to read.
+const PIECES: usize = 8;
+const PIECE: usize = 32 * 1024;
+/// How often a wish to end is repeated, for a run that was about to begin when it came.
+const INSIST: Duration = Duration::from_millis(20);
+
+/// `run`.
+pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let from_stdin = run.program == Path::new("-");
+    let lang = match (run.lang, from_stdin) {
+        (Some(lang), _) => lang,
+        (None, true) => {
+            let message = "a program from standard input needs its language";
+            return Err(Fault::ours("language.unknown", message).hint("add `--lang ts`, `js`, `python` or `shell`"));
+        }
+        (None, false) => language_of(&run.program)?,
+    };
+    let source = if from_stdin { read_source(io::stdin().lock(), "-")? } else { read_file(&run.program)? };
+    let name = run.program.file_name().map(|name| name.to_string_lossy().into_owned());
+    let file_name = if from_stdin { stdin_name(lang).to_owned() } else { name.unwrap_or_default() };
+    let stdin = (lang == Lang::Shell && !from_stdin).then(stdin).flatten();
+    let program = match lang {
+        Lang::Ts => Program::Code { language: Language::TypeScript, file_name, source },
+        Lang::Js => Program::Code { language: Language::JavaScript, file_name, source },
+        Lang::Python => Program::Code { language: Language::Python, file_name, source },
+        Lang::Shell => Program::Shell { file_name, source },
+    };
+    Task { program, args: run.args, stdin, place: run.place }.run(settings, printer).await
+}
+
+/// `exec`.
+pub(crate) async fn program(exec: Exec, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let mut words = exec.command.into_iter();
+    let program = Program::Named(words.next().unwrap_or_default());
+    Task { program, args: words.collect(), stdin: stdin(), place: exec.place }.run(settings, printer).await
+}
+
+struct Task {
+    program: Program,
+    args: Vec<String>,
+    stdin: Option<mpsc::Receiver<Vec<u8>>>,
+    place: Place,
+}
+
+impl Task {
+    async fn run(self, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+        let Task { program, args, stdin, place } = self;
+        refuse_what_is_not_there(&place)?;
+        let config = Config::find(place.rules.config.as_deref(), settings, printer)?;
+        let policy = rules::in_force(&place.rules, place.timeout.as_deref(), &config)?;
+        let files = inputs(&place.file)?;
+        if let Some(out) = &place.out {
+            std::fs::create_dir_all(out).map_err(|error| {
+                let message = format!("cannot make the folder `{}`: {}", out.display(), reason(&error));
+                Fault::ours("files.out", message).hint("name a folder that you can write to")
+            })?;
+        }
+        let interrupt = listen()?;
+        let engine = open(&config, settings, &interrupt).await?;
+        let output_limit = policy.limits().output.get();
+        let request = RunCode { policy, program, args, files, stdin, out: place.out.clone(), require_hard: place.require_hard };
+        let result = if place.json {
+            follow(&engine, request, &mut (), &interrupt).await.map(|execution| (execution, false))
+        } else {
+            let mut screen = Screen::start(printer, interrupt.clone())?;
+            let execution = follow(&engine, request, &mut screen, &interrupt).await;
+            let printed = screen.finish();
+            execution.and_then(|execution| Ok((execution, printed?)))
+        };
+        leave(engine).await;
+        let (execution, open_line) = result?;
+        if place.json {
+            printer.json(&execution)?;
+        } else {
+            let around = Around { open_line, output_limit, out: place.out.as_deref() };
+            printer.execution(&execution, &around)?;
+        }
+        Ok(exit(&execution))
+    }
+}
+
+/// The program's own code, or the one that its end stands for.
+fn exit(execution: &Execution) -> ExitCode {
+    ExitCode::from(u8::try_from(execution.exit_code & 0xff).unwrap_or(fault::OURS))
+}
+
+pub(crate) fn listen() -> Result<Interrupt, Fault> {
+    Interrupt::listen().map_err(|error| Fault::ours("start.thread", format!("cannot start a thread: {}", reason(&error))))
+}
+
+/// Opens the engine; a signal meanwhile ends the command, for nothing has started.
+pub(crate) async fn open(config: &Config, settings: &Settings, interrupt: &Interrupt) -> Result<Engine, Fault> {
+    open_at(settings.home()?, config, interrupt).await
+}
+
+pub(crate) async fn open_at(home: PathBuf, config: &Config, interrupt: &Interrupt) -> Result<Engine, Fault> {
+    let settings = ringfence_engine::Settings {
+        home,
+        sinks: config.sinks.clone(),
+        principal: principal(),
+        python: config.python.clone(),
+    };
+    tokio::select! {
+        engine = Engine::open(settings) => Ok(engine?),
+        () = interrupt.requested() => Err(cancelled()),
+    }
+}
+
+/// The user of this machine who runs us.
+pub(crate) fn principal() -> Principal {
+    Principal::Local(rustix::process::getuid().as_raw())
+}
+
+fn cancelled() -> Fault {
+    Fault::ours("cancelled", "cancelled before anything started").exit(fault::CANCELLED)
+}
+
+/// Everything is written; the database's log is left to the next process, which spares waiting for the disk.
+pub(crate) async fn leave(engine: Engine) {
+    engine.store().leave().await;
+}
+
+/// Runs `request`; a wish that it should end is repeated until it does.
+pub(crate) async fn follow(
+    engine: &Engine,
+    request: RunCode,
+    live: &mut dyn ringfence_engine::Live,
+    interrupt: &Interrupt,
+) -> Result<Execution, Fault> {
+    let run = engine.run(request, live);
+    tokio::pin!(run);
+    loop {
+        tokio::select! {
+            result = &mut run => return Ok(result?),
+            () = wished(interrupt) => engine.cancel_all(),
+        }
+    }
+}
+
+/// Waits for a wish to end; once there is one, a moment only.
+async fn wished(interrupt: &Interrupt) {
+    match interrupt.wished() {
+        Wish::None => interrupt.requested().await,
+        Wish::Signal | Wish::ReaderGone => tokio::time::sleep(INSIST).await,
+    }
+}
+
+fn refuse_what_is_not_there(place: &Place) -> Result<(), Fault> {
+    let backend = match place.backend {
+        Backend::Native => None,
+        Backend::Container => Some("container"),
+        Backend::Microvm => Some("microvm"),
+        Backend::Cluster => Some("cluster"),
+    };
+    if let Some(name) = backend {
+        let fault = Fault::refused("backend.unbuilt", format!("the backend `{name}` comes later, this version has `native`"));
+        return Err(fault.rule("backends").hint("leave `--backend` out"));
+    }
+    if let Some(session) = &place.session {
+        let message = format!("cannot go on with session `{session}`: a session outlives a command only under `serve`, which comes later");
+        return Err(Fault::refused("session.unbuilt", message).rule("sessions").hint("leave `--session` out: each run is a session of its own"));
+    }
+    Ok(())
+}
+
+fn language_of(file: &Path) -> Result<Lang, Fault> {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("ts" | "mts") => Ok(Lang::Ts),
+        Some("js" | "mjs") => Ok(Lang::Js),
+        Some("py") => Ok(Lang::Python),
+        Some("sh") => Ok(Lang::Shell),
+        _ if file.is_dir() => Err(folder(file)),
+        _ => {
+            let message = format!("cannot tell the language of `{}` by its name", file.display());
+            Err(Fault::not_found("language.unknown", message).hint("add `--lang ts`, `js`, `python` or `shell`; for another program use `ringfence exec -- CMD`"))
+        }
+    }
+}
+
+fn stdin_name(lang: Lang) -> &'static str {
+    match lang {
+        Lang::Ts => "stdin.ts",
+        Lang::Js => "stdin.js",
+        Lang::Python => "stdin.py",
+        Lang::Shell => "stdin.sh",
+    }
+}
+
+fn folder(file: &Path) -> Fault {
+    Fault::not_found("program.read", format!("`{}` is a folder, not a program", file.display())).hint("name a file in it")
+}
+
+fn read_file(path: &Path) -> Result<String, Fault> {
+    let failed = |error: io::Error| {
+        let fault = Fault::not_found("program.read", format!("cannot read `{}`: {}", path.display(), reason(&error)));
+        match error.kind() {
+            io::ErrorKind::NotFound => fault.hint("look at the path; `-` reads the program from standard input"),
+            _ => fault,
+        }
+    };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_dir() {
+        return Err(folder(path));
+    }
+    if found.len() > MOST_SOURCE {
+        return Err(too_long(&path.display().to_string()));
+    }
+    read_source(file, &path.display().to_string())
+}
+
+fn read_source(from: impl io::Read, name: &str) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    from.take(MOST_SOURCE + 1).read_to_end(&mut bytes).map_err(|error| {
+        Fault::not_found("program.read", format!("cannot read `{name}`: {}", reason(&error)))
+    })?;
+    if bytes.len() as u64 > MOST_SOURCE {
+        return Err(too_long(name));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("`{name}` is not a text: byte {at} is not UTF-8");
+        Fault::not_found("program.read", message).hint("for a program that is no source text use `ringfence exec -- CMD`")
+    })
+}
+
+fn too_long(name: &str) -> Fault {
+    let most = crate::print::bytes(MOST_SOURCE);
+    Fault::ours("program.size", format!("`{name}` is longer than {most}")).hint("put data into a file of its own and bring it in with `--file`")
+}
+
+/// `LOCAL` or `LOCAL:NAME`; a colon in an existing file's name belongs to it.
+fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
+    let mut inputs: Vec<Input> = Vec::new();
+    for word in given {
+        let (from, name) = split(word);
+        let shown = from.display();
+        let failed = |why: String| Fault::ours("files.in", format!("cannot bring `{shown}` in: {why}"));
+        let found = std::fs::metadata(&from).map_err(|error| {
+            failed(reason(&error)).hint("write `--file LOCAL` or `--file LOCAL:NAME`")
+        })?;
+        if !found.is_file() {
+            let what = if found.is_dir() { "it is a folder" } else { "it is not a plain file" };
+            return Err(failed(what.to_owned()).hint("bring files in one by one, or show a folder with a mount: `fs.mounts`"));
+        }
+        let name = name.or_else(|| from.file_name().map(|name| name.to_string_lossy().into_owned())).unwrap_or_default();
+        let name: RelPath = name.parse().map_err(|error: ringfence_policy::PathError| {
+            failed(error.to_string()).hint("choose a plain name: `--file LOCAL:NAME`")
+        })?;
+        if inputs.iter().any(|other| other.name == name) {
+            let fault = failed(format!("there is another file called `{}`", name.as_str()));
+            return Err(fault.hint("choose another name: `--file LOCAL:NAME`"));
+        }
+        inputs.push(Input { from, name });
+    }
+    Ok(inputs)
+}
+
+fn split(word: &Path) -> (PathBuf, Option<String>) {
+    match word.to_str().and_then(|text| text.rsplit_once(':')) {
+        Some((local, name)) if !local.is_empty() && word.symlink_metadata().is_err() => (local.into(), Some(name.to_owned())),
+        _ => (word.to_owned(), None),
+    }
+}
+
+/// What the caller gives on standard input, if it is not a terminal. Read on a thread of its own, which may still wait
+/// for more when the program has ended.
+fn stdin() -> Option<mpsc::Receiver<Vec<u8>>> {
+    if io::stdin().is_terminal() {
+        return None;
+    }
+    let (sender, receiver) = mpsc::channel(PIECES);
+    let reader = thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let mut buffer = vec![0; PIECE];
+        loop {
+            match stdin.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) => {
+                    let piece = buffer.get(..count).unwrap_or_default().to_vec();
+                    if sender.blocking_send(piece).is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return tracing::warn!(%error, "standard input ended early"),
+            }
+        }
+    });
+    reader.is_ok().then_some(receiver)
+}
+
+/// The policy's limits are the engine's business; the type is named here for the demo.
+pub(crate) fn request(policy: Policy, program: Program) -> RunCode {
+    RunCode { policy, program, args: Vec::new(), files: Vec::new(), stdin: None, out: None, require_hard: false }
+}

@@ -1,0 +1,52 @@
+//! One record of the journal on one line.
+
+use ringfence_journal::{Event, Kind, Record};
+
+use super::{bytes, count};
+
+/// Time, session, what happened. What a program had a hand in was cleaned when it was written.
+pub(crate) fn words(record: &Record) -> String {
+    match record.event() {
+        Ok(event) => line(&event),
+        Err(error) => format!("{} record {}: cannot be read: {error}", record.session, record.seq),
+    }
+}
+
+fn line(event: &Event) -> String {
+    let at = format!("{:.3}", event.at).replace('T', " ");
+    format!("{} {} {:<17} {}", at.trim_end_matches('Z'), event.session, event.kind.name(), what(&event.kind))
+}
+
+/// What happened, without when and where.
+pub(crate) fn what(kind: &Kind) -> String {
+    match kind {
+        Kind::SessionOpened { policy, principal, backend, .. } => format!("policy `{}`, {backend}, {principal}", policy.name),
+        Kind::ExecutionStarted { language, program, bytes: size, files, .. } => {
+            let program = program.as_ref().map_or_else(String::new, |program| format!(" `{program}`"));
+            let files = if files.is_empty() { String::new() } else { format!(", {} in", count(files.len() as u64, "file")) };
+            format!("{language}{program}, {}{files}", bytes(*size))
+        }
+        Kind::Output { stream, number, text } => {
+            let stream = match stream {
+                ringfence_journal::Stream::Stdout => "stdout",
+                ringfence_journal::Stream::Stderr => "stderr",
+            };
+            format!("{stream} {number}: {text}")
+        }
+        Kind::ExecutionEnded { status, exit_code, error, usage, .. } => {
+            let code = exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
+            let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
+            format!("{}{code}{error}, {} ms, {}", status.name(), usage.wall_ms, bytes(usage.peak_memory_bytes))
+        }
+        Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused by `{rule}`"),
+        Kind::LimitHit { code, rule, .. } => format!("{code} by `{rule}`"),
+        Kind::Refused { code, rule, .. } => format!("{code} by `{rule}`"),
+        Kind::StopRequested { by } => format!("by {by}"),
+        Kind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
+        Kind::FilesOut { files } => {
+            let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+            format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
+        }
+        Kind::SessionClosed { reason } => reason.to_string(),
+    }
+}

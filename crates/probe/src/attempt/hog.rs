@@ -1,0 +1,259 @@
+//! Taking more than one's share: every hog is bounded, so that without a limit it still ends.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ringfence_jail::attack;
+use rustix::fs::{FallocateFlags, inotify};
+use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Tried, attempt, say};
+
+/// What is held is held this long before it is told: whoever watches had time to look.
+const LONG_ENOUGH: Duration = Duration::from_millis(400);
+const MIB: usize = 1 << 20;
+
+/// How much of the thing a hog held or made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    /// In the hog's own unit.
+    pub(crate) held: usize,
+}
+
+/// Runs the hog `what` with its bound.
+pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
+    let number = |index: usize| rest.get(index).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
+    let most = number(0);
+    let held = match what {
+        "processes" => attack::grow_processes(most, LONG_ENOUGH * 4, || ())?,
+        "threads" => threads(most),
+        "memory" => memory(most),
+        "many" => many(most, number(1), fill_memory)?,
+        "hidden" => many(most, number(1), fill_hidden_memory)?,
+        "segments" => (0..most).take_while(|_| attack::shared_segment(MIB).is_ok()).count(),
+        "memory-files" => usize::from(attack::memory_file().is_ok()),
+        "buffers" => many(most, 0, fill_buffers)? * fill_sockets() / MIB,
+        "locked" => limit(Resource::Memlock),
+        "places" => places(most),
+        "file" => write_file("big", most),
+        "allocate" => allocate(most),
+        "sparse" => sparse(most, number(1)),
+        "inodes" => (0..most).take_while(|index| File::create(format!("i{index}")).is_ok()).count(),
+        "deep" => deep(most),
+        "descriptors" => descriptors(most),
+        "flood" => flood(&mut io::stdout().lock(), most),
+        "complain" => flood(&mut io::stderr().lock(), most),
+        "busy" => busy(most)?,
+        "blocked" => blocked()?,
+        "daemon" => attack::leave_daemon(Duration::from_mins(5)).map(|()| 1)?,
+        "orphans" => (0..most).take_while(|_| attack::make_orphan().is_ok()).count(),
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    std::thread::sleep(if what == "flood" || what == "complain" { Duration::ZERO } else { LONG_ENOUGH });
+    say(&Held { held })
+}
+
+/// The hogs that need no execution of their own.
+pub(super) fn attempts(id: u16) -> Vec<Attempt> {
+    if id == 88 {
+        return vec![attempt("core size", || match limit(Resource::Core) {
+            0 => Tried::WithoutEffect("0".to_owned()),
+            size => Tried::Succeeded(format!("{size} bytes")),
+        })];
+    }
+    vec![attempt("inotify", watchers), attempt("timers", timers), attempt("asynchronous requests", pool)]
+}
+
+fn limit(resource: Resource) -> usize {
+    getrlimit(resource).maximum.map_or(usize::MAX, |value| usize::try_from(value).unwrap_or(usize::MAX))
+}
+
+fn setting(path: &str) -> io::Result<usize> {
+    fs::read_to_string(path)?.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// More than half of what the whole user of the host may have means that two sandboxes can starve everybody.
+fn watchers() -> Tried {
+    const AT_ONCE: usize = 200;
+    let take = || -> io::Result<Tried> {
+        let all = setting("/proc/sys/fs/inotify/max_user_instances")?;
+        let own = setting("/proc/sys/user/max_inotify_instances")?;
+        let wanted = all / 2 + 1;
+        let held: Vec<_> = (0..wanted.min(AT_ONCE)).map_while(|_| inotify::init(inotify::CreateFlags::CLOEXEC).ok()).collect();
+        let too_many = held.len() >= wanted || (held.len() == AT_ONCE && own >= all);
+        let words = format!("{} of the host user's {all}", held.len());
+        Ok(if too_many { Tried::Succeeded(words) } else { Tried::WithoutEffect(words) })
+    };
+    take().unwrap_or_else(Tried::Refused)
+}
+
+fn timers() -> Tried {
+    const MOST: usize = 4000;
+    match attack::timers(MOST) {
+        MOST => Tried::Succeeded(format!("{MOST} timers")),
+        made => Tried::WithoutEffect(format!("{made} timers")),
+    }
+}
+
+/// The machine has one pool of these for everybody.
+fn pool() -> Tried {
+    let take = || -> io::Result<()> {
+        let half = setting("/proc/sys/fs/aio-max-nr")? / 2;
+        attack::asynchronous_io(u32::try_from(half).unwrap_or(u32::MAX))
+    };
+    match take() {
+        Ok(()) => Tried::Succeeded("half of the machine's pool".to_owned()),
+        Err(error) => Tried::Refused(error),
+    }
+}
+
+fn threads(most: usize) -> usize {
+    let wait = || std::thread::Builder::new().stack_size(64 * 1024).spawn(|| std::thread::sleep(LONG_ENOUGH * 4));
+    (0..most).take_while(|_| wait().is_ok()).count()
+}
+
+/// Touches `most` mebibytes; answers how many there were.
+fn memory(most: usize) -> usize {
+    let mut blocks: Vec<Vec<u8>> = Vec::new();
+    while blocks.len() < most {
+        let mut block = Vec::new();
+        if block.try_reserve_exact(MIB).is_err() {
+            break;
+        }
+        block.resize(MIB, 1);
+        blocks.push(block);
+    }
+    std::thread::sleep(LONG_ENOUGH);
+    // Read afterwards, so that it was there all the time.
+    blocks.iter().filter(|block| block.last() == Some(&1)).count()
+}
+
+/// How much each child takes; set before there are any.
+static SHARE: AtomicUsize = AtomicUsize::new(0);
+
+/// `count` processes that do `work`, each with a share of `share`; answers the product of what is left of them.
+fn many(count: usize, share: usize, work: fn()) -> io::Result<usize> {
+    SHARE.store(share, Ordering::Relaxed);
+    attack::grow_processes(count, LONG_ENOUGH * 6, work)?;
+    std::thread::sleep(LONG_ENOUGH * 2);
+    Ok(living_children()? * share.max(1))
+}
+
+fn living_children() -> io::Result<usize> {
+    let own = std::process::id().to_string();
+    let mut living = 0;
+    for entry in fs::read_dir("/proc")? {
+        let Ok(text) = fs::read_to_string(entry?.path().join("stat")) else { continue };
+        let Some((_, after)) = text.rsplit_once(')') else { continue };
+        let mut fields = after.split_whitespace();
+        let (state, parent) = (fields.next(), fields.next());
+        living += usize::from(parent == Some(&own) && state != Some("Z"));
+    }
+    Ok(living)
+}
+
+fn fill_memory() {
+    if memory(SHARE.load(Ordering::Relaxed)) < SHARE.load(Ordering::Relaxed) {
+        attack::leave(1);
+    }
+}
+
+/// The same in a process that others may not look into.
+fn fill_hidden_memory() {
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        attack::leave(1);
+    }
+    fill_memory();
+}
+
+fn fill_buffers() {
+    // What is in the buffers stays there as long as this process.
+    std::hint::black_box(fill_sockets());
+}
+
+/// Fills the buffers of as many sockets as can be had and keeps them; answers the bytes.
+fn fill_sockets() -> usize {
+    let block = vec![1u8; 64 * 1024];
+    let mut bytes = 0;
+    while let Ok((mut one, mut other)) = UnixStream::pair() {
+        for end in [&mut one, &mut other] {
+            if end.set_nonblocking(true).is_err() {
+                return bytes;
+            }
+            while let Ok(count) = end.write(&block) {
+                bytes += count;
+            }
+        }
+        std::mem::forget((one, other));
+    }
+    bytes
+}
+
+/// Fills every place that can be written; answers mebibytes.
+fn places(most: usize) -> usize {
+    ["/workspace/fill", "/tmp/fill", "/dev/shm/fill"].iter().map(|path| write_file(path, most)).sum()
+}
+
+fn write_file(path: &str, most: usize) -> usize {
+    let block = vec![1u8; MIB];
+    let Ok(mut file) = File::create(path) else { return 0 };
+    (0..most).take_while(|_| file.write_all(&block).is_ok()).count()
+}
+
+fn allocate(most: usize) -> usize {
+    let Ok(file) = File::create("allocated") else { return 0 };
+    let one = |index: usize| rustix::fs::fallocate(&file, FallocateFlags::empty(), (index * MIB) as u64, MIB as u64);
+    (0..most).take_while(|index| one(*index).is_ok()).count()
+}
+
+/// `count` files of `size` mebibytes that take no room; answers mebibytes in all.
+fn sparse(count: usize, size: usize) -> usize {
+    let one = |index: usize| File::create(format!("sparse-{index}")).and_then(|file| file.set_len((size * MIB) as u64));
+    (0..count).take_while(|index| one(*index).is_ok()).count() * size
+}
+
+fn deep(most: usize) -> usize {
+    let down = || fs::create_dir("deep").and_then(|()| std::env::set_current_dir("deep"));
+    (0..most).take_while(|_| down().is_ok()).count()
+}
+
+fn descriptors(most: usize) -> usize {
+    let held: Vec<File> = (0..most).map_while(|_| File::open("/dev/null").ok()).collect();
+    held.len()
+}
+
+fn flood(out: &mut dyn io::Write, most: usize) -> usize {
+    let block = vec![b'x'; MIB];
+    (0..most).take_while(|_| out.write_all(&block).is_ok()).count()
+}
+
+/// Every processor for `milliseconds`; answers the milliseconds of processor time that it got.
+fn busy(milliseconds: usize) -> io::Result<usize> {
+    let until = Instant::now() + Duration::from_millis(milliseconds as u64);
+    const THREADS: usize = 8;
+    let spin = move || {
+        // Where it is refused it was confined for good.
+        let _ = attack::use_every_processor();
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+    };
+    let threads: Vec<_> = (0..THREADS).filter_map(|_| std::thread::Builder::new().spawn(spin).ok()).collect();
+    for thread in threads {
+        thread.join().map_err(|_| io::ErrorKind::Other)?;
+    }
+    let text = fs::read_to_string("/proc/self/stat")?;
+    let (_, after) = text.rsplit_once(')').ok_or(io::ErrorKind::InvalidData)?;
+    let ticks: usize = after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<usize>().ok()).sum();
+    Ok(ticks * 1000 / usize::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
+}
+
+/// Reads what nobody ever writes.
+fn blocked() -> io::Result<usize> {
+    let (mut reader, _writer) = io::pipe()?;
+    reader.read(&mut [0; 1])
+}

@@ -1,0 +1,279 @@
+//! The probes: their numbers are those of the catalogue that the project was built against, and never change.
+
+/// What a probe attacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A: files outside the root.
+    Files,
+    /// B: links and races.
+    Links,
+    /// C: secrets in homes, projects and environments.
+    Secrets,
+    /// D: `/proc` and `/sys`.
+    Proc,
+    /// E: other processes.
+    Processes,
+    /// F: kernel interfaces.
+    Kernel,
+    /// G: devices and terminals.
+    Devices,
+    /// H: resources.
+    Resources,
+    /// I: the network, directly.
+    Network,
+    /// N: local sockets.
+    Sockets,
+    /// O: control groups and namespaces.
+    Groups,
+    /// P: whoever runs the sandbox.
+    Orchestrator,
+}
+
+impl Class {
+    /// Its letter.
+    pub const fn letter(self) -> char {
+        match self {
+            Class::Files => 'A',
+            Class::Links => 'B',
+            Class::Secrets => 'C',
+            Class::Proc => 'D',
+            Class::Processes => 'E',
+            Class::Kernel => 'F',
+            Class::Devices => 'G',
+            Class::Resources => 'H',
+            Class::Network => 'I',
+            Class::Sockets => 'N',
+            Class::Groups => 'O',
+            Class::Orchestrator => 'P',
+        }
+    }
+
+    /// In words.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Class::Files => "files outside the root",
+            Class::Links => "links and races",
+            Class::Secrets => "secrets",
+            Class::Proc => "/proc and /sys",
+            Class::Processes => "other processes",
+            Class::Kernel => "kernel interfaces",
+            Class::Devices => "devices and terminals",
+            Class::Resources => "resources",
+            Class::Network => "network, directly",
+            Class::Sockets => "local sockets",
+            Class::Groups => "control groups and namespaces",
+            Class::Orchestrator => "whoever runs the sandbox",
+        }
+    }
+}
+
+/// How a probe is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// By a program in the sandbox that tries and tells.
+    Inside,
+    /// By a program that takes too much, judged from outside.
+    Abuse,
+    /// By what the host does with what a program left.
+    Outside,
+    /// Not yet: there is nothing to attack, for this reason.
+    Never(&'static str),
+}
+
+/// One probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// Its number.
+    pub id: u16,
+    /// What it attacks.
+    pub class: Class,
+    /// What is tried.
+    pub name: &'static str,
+    /// What holds it.
+    pub(crate) by: &'static str,
+    pub(crate) how: How,
+}
+
+type Row = (u16, &'static str, &'static str, How);
+
+use How::{Abuse, Inside, Never, Outside};
+
+const NO_ARCHIVES: How = Never("files travel one by one under checked names; no archive is packed or unpacked");
+
+const FILES: &[Row] = &[
+    (1, "read a host file by its path", "namespace", Inside),
+    (2, "walk up out of the workspace", "namespace", Inside),
+    (3, "write outside the workspace", "namespace+landlock", Inside),
+    (4, "write to a read-only folder", "namespace+landlock", Inside),
+    (5, "chroot and climb out", "seccomp", Inside),
+    (6, "open a host file by handle", "seccomp", Inside),
+    (7, "learn file handles", "seccomp", Inside),
+    (8, "mount, bind, remount, pivot_root", "seccomp", Inside),
+    (9, "fsopen, open_tree, move_mount, mount_setattr", "seccomp", Inside),
+    (10, "overlay in a nested user namespace", "seccomp", Inside),
+    (11, "inherited descriptors and current folder", "namespace", Inside),
+    (12, "overwrite the runtime", "namespace", Inside),
+    (13, "hard link to a file outside", "namespace", Inside),
+    (14, "unmount what hides something", "seccomp", Inside),
+];
+
+const LINKS: &[Row] = &[
+    (15, "a link that the host follows when it takes files out", "namespace", Outside),
+    (16, "write through a link", "namespace+landlock", Inside),
+    (17, "swap a folder and a link while the host copies", "namespace", Outside),
+    (18, "rename the folder above something hidden", "namespace", Inside),
+    (19, "make a denied name that was not there", "namespace", Inside),
+    (20, "make a file that a deny glob names", "namespace", Outside),
+    (21, "archive with names that climb", "", NO_ARCHIVES),
+    (22, "archive with a link, then a file below it", "", NO_ARCHIVES),
+    (23, "setuid file with a second name leaves", "namespace", Outside),
+    (24, "fifo, device or socket among the results", "namespace+seccomp", Outside),
+];
+
+const SECRETS: &[Row] = &[
+    (25, "~/.ssh", "namespace", Inside),
+    (26, "cloud credentials", "namespace", Inside),
+    (27, "cluster credentials", "namespace", Inside),
+    (28, "container registry credentials", "namespace", Inside),
+    (29, "netrc, git, npm and PyPI credentials", "namespace", Inside),
+    (30, "browser profiles and keyrings", "namespace", Inside),
+    (31, "write a shell's start file", "namespace+landlock", Inside),
+    (32, "write git hooks and configuration", "namespace+landlock", Inside),
+    (33, "write files that tools load by themselves", "namespace+landlock", Inside),
+    (34, "secrets in environments", "namespace", Inside),
+];
+
+const PROC: &[Row] = &[
+    (35, "write core_pattern", "namespace+landlock", Inside),
+    (36, "write modprobe", "namespace+landlock", Inside),
+    (37, "register a binary format", "namespace+landlock", Inside),
+    (38, "sysrq-trigger", "namespace+landlock", Inside),
+    (39, "write memory settings", "namespace+landlock", Inside),
+    (40, "read kcore, kmsg, keys, timer_list", "namespace", Inside),
+    (41, "read kernel symbols", "namespace", Inside),
+    (42, "roots and folders of other processes", "namespace", Inside),
+    (43, "write a read-only file through /proc/self/mem", "landlock", Inside),
+    (44, "uevent_helper, firmware, debugfs, tracefs", "namespace", Inside),
+    (45, "host paths, addresses and sockets in lists", "namespace", Inside),
+];
+
+const PROCESSES: &[Row] = &[
+    (46, "trace a process", "seccomp", Inside),
+    (47, "read and write another's memory", "seccomp", Inside),
+    (48, "take another's descriptor", "seccomp", Inside),
+    (49, "signal the supervisor", "namespace", Inside),
+    (50, "compare processes", "seccomp", Inside),
+    (51, "gain privileges", "namespace", Inside),
+];
+
+const KERNEL: &[Row] = &[
+    (52, "io_uring", "seccomp", Inside),
+    (53, "operations of a ring", "seccomp", Inside),
+    (54, "bpf", "seccomp", Inside),
+    (55, "userfaultfd", "seccomp", Inside),
+    (56, "keyrings", "seccomp", Inside),
+    (57, "performance events", "seccomp", Inside),
+    (58, "a new user namespace", "seccomp", Inside),
+    (59, "join a namespace", "seccomp", Inside),
+    (60, "modules and kernels", "seccomp", Inside),
+    (61, "the machine's clock", "seccomp", Inside),
+    (62, "personalities", "seccomp", Inside),
+    (63, "32-bit and x32 system calls", "seccomp", Inside),
+    (64, "rare socket families", "seccomp", Inside),
+    (65, "packet filters and traffic control", "seccomp", Inside),
+];
+
+const DEVICES: &[Row] = &[
+    (66, "make a device node", "seccomp", Inside),
+    (67, "open the machine's devices", "namespace", Inside),
+    (68, "push characters into a terminal", "seccomp", Inside),
+    (69, "paste into a console", "seccomp", Inside),
+    (70, "terminal sequences in output", "", Never("a sandbox hands out bytes; whoever shows them on a terminal cleans them")),
+    (71, "shared memory as a channel or for programs", "namespace", Inside),
+];
+
+const RESOURCES: &[Row] = &[
+    (72, "fork bomb", "proc.fork_limit", Abuse),
+    (73, "thread bomb", "proc.fork_limit", Abuse),
+    (74, "memory hog", "proc.mem_limit", Abuse),
+    (75, "memory that is no process's", "proc.mem_limit", Abuse),
+    (76, "fill the disk", "fs.mounts.quota", Abuse),
+    (77, "fill the inodes", "fs.mounts.quota", Abuse),
+    (78, "very deep folders", "namespace", Abuse),
+    (79, "use up descriptors", "proc.open_files", Abuse),
+    (80, "flood the output", "proc.output", Abuse),
+    (81, "complain for ever with the output closed", "proc.output", Abuse),
+    (82, "never end", "proc.wall_timeout", Abuse),
+    (83, "use every processor", "proc.cpu_quota", Abuse),
+    (84, "leave a daemon behind", "namespace", Abuse),
+    (85, "leave orphans unreaped", "namespace", Abuse),
+    (86, "survive the supervisor", "namespace", Outside),
+    (87, "use up watchers, timers and request pools", "rlimit", Inside),
+    (88, "core dumps", "rlimit", Inside),
+];
+
+const NETWORK: &[Row] = &[
+    (89, "TCP to a public address", "namespace", Inside),
+    (90, "UDP to a resolver", "namespace", Inside),
+    (91, "ICMP", "namespace", Inside),
+    (92, "raw and packet sockets", "namespace+seccomp", Inside),
+    (93, "TCP to a public IPv6 address", "namespace", Inside),
+    (94, "services on the host's own addresses", "namespace", Inside),
+    (95, "cloud metadata", "namespace", Inside),
+    (96, "QUIC", "namespace", Inside),
+    (97, "listen and be reached", "namespace", Outside),
+];
+
+const SOCKETS: &[Row] = &[
+    (141, "sockets of container engines", "namespace", Inside),
+    (142, "abstract sockets of the host", "namespace", Inside),
+    (143, "a socket left in a shown folder", "namespace", Inside),
+    (144, "descriptors passed in", "namespace", Inside),
+    (145, "vsock", "seccomp", Inside),
+    (146, "agents and desktop sockets", "namespace", Inside),
+];
+
+const GROUPS: &[Row] = &[
+    (147, "release_agent", "namespace", Inside),
+    (148, "mount control groups in a nested namespace", "seccomp", Inside),
+    (149, "leave one's control group", "namespace", Inside),
+    (150, "capabilities of nested namespaces", "seccomp", Inside),
+    (151, "join the worker's network", "seccomp", Inside),
+    (152, "files that belong to root on the host", "namespace", Outside),
+];
+
+const ORCHESTRATOR: &[Row] = &[
+    (153, "names that climb", "policy", Outside),
+    (154, "another sandbox's files", "namespace", Outside),
+    (155, "end while running, twice, and while files are taken out", "watch", Outside),
+    (156, "files that go in by a trick", "policy+quota", Outside),
+    (157, "times that are none", "policy", Outside),
+    (158, "a policy above its ceiling", "policy", Outside),
+    (159, "a level raised by the text of a task", "", Never("there are no tasks in words yet")),
+    (160, "the supervisor is killed", "namespace", Outside),
+];
+
+const ALL: &[(Class, &[Row])] = &[
+    (Class::Files, FILES),
+    (Class::Links, LINKS),
+    (Class::Secrets, SECRETS),
+    (Class::Proc, PROC),
+    (Class::Processes, PROCESSES),
+    (Class::Kernel, KERNEL),
+    (Class::Devices, DEVICES),
+    (Class::Resources, RESOURCES),
+    (Class::Network, NETWORK),
+    (Class::Sockets, SOCKETS),
+    (Class::Groups, GROUPS),
+    (Class::Orchestrator, ORCHESTRATOR),
+];
+
+/// Every probe, by number.
+pub fn catalogue() -> impl Iterator<Item = Probe> {
+    ALL.iter().flat_map(|(class, rows)| {
+        rows.iter().map(|(id, name, by, how)| Probe { id: *id, class: *class, name, by, how: *how })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The host's side: sets the stage, lets the attacker loose, and judges.
+
+mod abuse;
+mod code;
+mod crash;
+mod files;
+mod judge;
+mod orchestrator;
+mod reach;
+mod shot;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringfence_policy::{Ceiling, ParseError, Policy, TooMuch};
+use ringfence_sandbox::{Native, Options, RunError, Spec, SpecError};
+
+use crate::attempt::{ENTRY, Line};
+use crate::catalogue::{How, Probe, catalogue};
+use crate::report::{Finding, Outcome, Report};
+use crate::stage::{PROGRAM, SHOWN, Stage, StageError};
+use shot::{Shot, program};
+
+/// Why the probes could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The stage.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// The policy with what the probes add to it.
+    #[error("cannot make the policy of a probe")]
+    Draft(#[from] ParseError),
+    /// The same.
+    #[error(transparent)]
+    Policy(#[from] TooMuch),
+    /// The place.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A sandbox.
+    #[error(transparent)]
+    Launch(#[from] ringfence_sandbox::LaunchError),
+    /// An execution.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// What one judgement says of a probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: String,
+}
+
+impl Judged {
+    pub(crate) fn held(detail: impl Into<String>) -> Judged {
+        Judged { outcome: Outcome::Held, detail: detail.into() }
+    }
+
+    pub(crate) fn broken(detail: impl Into<String>) -> Judged {
+        Judged { outcome: Outcome::Broken, detail: detail.into() }
+    }
+
+    pub(crate) fn unenforceable(detail: impl Into<String>) -> Judged {
+        Judged { outcome: Outcome::Unenforceable, detail: detail.into() }
+    }
+
+    /// `broken` where `why` says something.
+    pub(crate) fn unless(why: Option<String>, held: impl Into<String>) -> Judged {
+        why.map_or_else(|| Judged::held(held), Judged::broken)
+    }
+}
+
+/// Everything a probe needs.
+pub(crate) struct Drive<'a> {
+    pub(crate) native: &'a Native,
+    pub(crate) policy: &'a Policy,
+    pub(crate) stage: &'a Stage,
+    pub(crate) exe: PathBuf,
+}
+
+/// Makes every probe on sandboxes of `native` made from `policy`. `exe` is this program, which is its own attacker: it
+/// must call [`crate::attempt_main`] when its first argument is [`crate::ENTRY`]. Each finding is told as it is made.
+pub async fn run(
+    native: &Native,
+    policy: &Policy,
+    exe: &Path,
+    progress: &mut dyn FnMut(&Finding),
+) -> Result<Report, ProbeError> {
+    let stage = Stage::new(policy, exe)?;
+    let drive = Drive { native, policy, stage: &stage, exe: exe.to_owned() };
+    let mut findings: BTreeMap<u16, Finding> = BTreeMap::new();
+    let mut tell = |probe: &Probe, judged: Judged| {
+        let finding = drive.finding(probe, judged);
+        progress(&finding);
+        findings.insert(probe.id, finding);
+    };
+    let mut lines = drive.attempts().await?;
+    lines.extend(code::lines(&drive).await?);
+    for probe in catalogue() {
+        let judged = match probe.how {
+            How::Never(why) => Judged { outcome: Outcome::NotApplicable, detail: why.to_owned() },
+            How::Inside => judge::lines(&probe, &lines, &stage),
+            How::Abuse => abuse::probe(&drive, probe.id, &lines).await,
+            How::Outside => drive.outside(probe.id).await,
+        };
+        tell(&probe, judged);
+    }
+    if !stage.is_untouched() {
+        for probe in catalogue().filter(|probe| [3, 4].contains(&probe.id)) {
+            tell(&probe, Judged::broken("a file of the host was changed"));
+        }
+    }
+    Ok(Report { probes: findings.into_values().collect() })
+}
+
+impl Drive<'_> {
+    fn finding(&self, probe: &Probe, judged: Judged) -> Finding {
+        let by = if probe.by.contains('.') { self.mechanism(probe.by) } else { probe.by.to_owned() };
+        Finding { id: probe.id, class: probe.class, name: probe.name, outcome: judged.outcome, by, detail: judged.detail }
+    }
+
+    /// What holds a rule of the policy on this machine.
+    fn mechanism(&self, rule: &str) -> String {
+        let enforced = self.spec(&[]).map(|spec| self.native.enforcement(&spec)).unwrap_or_default();
+        let found = enforced.into_iter().find(|one| one.rule == rule);
+        found.map_or_else(|| "none".to_owned(), |one| one.by.name().to_owned())
+    }
+
+    /// The policy under test with the shown folder, and `settings` over it.
+    pub(crate) fn spec(&self, settings: &[(&str, &str)]) -> Result<Arc<Spec>, ProbeError> {
+        let mounts = serde_json::json!([{ "path": SHOWN, "access": "ro", "from": self.stage.shown.path() }]).to_string();
+        let mut draft = self.policy.to_draft().set("fs.mounts", &mounts)?;
+        for (key, value) in settings {
+            draft = draft.set(key, value)?;
+        }
+        let policy = draft.under(&Ceiling::own_word())?;
+        let options = Options { folders: Some(self.stage.work.path().join("places")), ..Options::default() };
+        Ok(Arc::new(Spec::new(&policy, &options)?))
+    }
+
+    /// All attempts that can share one execution.
+    async fn attempts(&self) -> Result<Vec<Line>, ProbeError> {
+        let ids = catalogue().filter(|probe| probe.how == How::Inside).map(|probe| probe.id.to_string());
+        let mut words = vec![ENTRY.to_owned(), "try".to_owned(), Stage::targets_inside()];
+        words.extend(ids);
+        // Time and output are not what these are about.
+        let settings = [("proc.wall_timeout", "2m"), ("proc.cpu_time", "2m"), ("proc.output", "4MiB")];
+        let shot = self.shoot(&settings, program(PROGRAM, words)).await?;
+        Ok(shot.lines())
+    }
+
+    /// One hog in a sandbox of its own.
+    pub(crate) async fn hog(&self, settings: &[(&str, &str)], words: &[&str]) -> Result<Shot, ProbeError> {
+        let mut all = vec![ENTRY.to_owned(), "hog".to_owned()];
+        all.extend(words.iter().map(|word| (*word).to_owned()));
+        self.shoot(settings, program(PROGRAM, all)).await
+    }
+
+    async fn outside(&self, id: u16) -> Judged {
+        let judged = match id {
+            15 | 17 | 20 | 23 | 24 => files::probe(self, id).await,
+            86 | 160 => crash::probe(self, id).await,
+            97 | 152 | 154 => reach::probe(self, id).await,
+            _ => orchestrator::probe(self, id).await,
+        };
+        judged.unwrap_or_else(|error| Judged::broken(format!("could not be tried: {}", chain(&error))))
+    }
+}
+
+/// An error and its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,114 @@
+//! The supervisor is killed in mid-run: nothing of its sandbox lives on.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::shot::descendants;
+use super::{Drive, Judged, ProbeError};
+use crate::attempt::ENTRY;
+use crate::attempt::supervise::Estate;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What was there before and after a supervisor's death.
+struct Aftermath {
+    processes: usize,
+    survivors: usize,
+    occupied: Vec<String>,
+    mounts: Vec<String>,
+}
+
+pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
+    let exe = drive.exe.clone();
+    let name = format!("ringfence-probe-{}-{id}", std::process::id());
+    let seen = tokio::task::spawn_blocking(move || crash(&exe, &name)).await;
+    let after = match seen {
+        Ok(Ok(after)) => after,
+        Ok(Err(error)) => return Ok(Judged::broken(format!("could not be tried: {error}"))),
+        Err(_) => return Ok(Judged::broken("could not be tried")),
+    };
+    let alive = (after.survivors > 0).then(|| format!("{} of {} processes live on", after.survivors, after.processes));
+    if id == 86 {
+        return Ok(Judged::unless(alive, format!("{} processes died with it", after.processes)));
+    }
+    let occupied = (!after.occupied.is_empty()).then(|| format!("occupied control groups: {}", after.occupied.join(", ")));
+    let mounts = (!after.mounts.is_empty()).then(|| format!("mounts: {}", after.mounts.join(", ")));
+    Ok(Judged::unless(alive.or(occupied).or(mounts), "no process, no mount; its empty control groups wait for the sweep"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the supervisor that is killed must be a process of its own")]
+fn crash(exe: &Path, name: &str) -> std::io::Result<Aftermath> {
+    let mounts_before = fs::read_to_string("/proc/self/mountinfo")?;
+    let mut command = Command::new(exe);
+    command.args([ENTRY, "supervise", name]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut supervisor = command.spawn()?;
+    let estate = read_estate(&mut supervisor);
+    let first = estate.as_ref().map_or(0, |estate| estate.first);
+    let processes = if first > 0 { wait_for_processes(first) } else { Vec::new() };
+    supervisor.kill()?;
+    supervisor.wait()?;
+    let estate = estate?;
+    let survivors = wait_for_end(&processes);
+    let occupied = estate.remains.iter().filter(|folder| !is_vacant(folder)).map(|folder| folder.display().to_string()).collect();
+    for folder in &estate.remains {
+        sweep(folder);
+    }
+    let mounts_after = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = mounts_after.lines().filter(|line| !mounts_before.contains(line)).map(str::to_owned).collect();
+    Ok(Aftermath { processes: processes.len(), survivors, occupied, mounts })
+}
+
+fn read_estate(supervisor: &mut std::process::Child) -> std::io::Result<Estate> {
+    let stdout = supervisor.stdout.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// The sandbox's processes once its program has made all of its own: the script and three sleepers, below the worker.
+fn wait_for_processes(first: i32) -> Vec<i32> {
+    const ALL: usize = 5;
+    let started = Instant::now();
+    loop {
+        let found = descendants(first);
+        if found.len() >= ALL || started.elapsed() > PATIENCE {
+            return std::iter::once(first).chain(found).collect();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_alive(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|text| text.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z")))
+}
+
+fn wait_for_end(processes: &[i32]) -> usize {
+    let started = Instant::now();
+    loop {
+        let alive = processes.iter().filter(|pid| is_alive(**pid)).count();
+        if alive == 0 || started.elapsed() > PATIENCE {
+            return alive;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_vacant(folder: &Path) -> bool {
+    let own = ["cgroup.procs", "tasks"].iter().all(|name| fs::read_to_string(folder.join(name)).is_ok_and(|list| list.is_empty()) || !folder.join(name).exists());
+    let below = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    own && below.into_iter().all(|entry| is_vacant(&entry.path()))
+}
+
+/// Removes the empty groups of the supervisor that was killed here; nobody else knows their name.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sweep(&entry.path());
+        }
+    }
+    // One that is occupied was told above.
+    let _ = fs::remove_dir(folder);
+}

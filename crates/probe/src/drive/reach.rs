@@ -1,0 +1,93 @@
+//! Two sides at once: being reached from outside, and what the host sees of a sandbox's files.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use super::shot::{Kept, program, run_in, shell};
+use super::{Drive, Judged, ProbeError, judge};
+use crate::attempt::network::Listening;
+use crate::attempt::ENTRY;
+use crate::stage::{PROGRAM, Stage};
+
+pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
+    match id {
+        97 => listen(drive).await,
+        152 => owner(drive).await,
+        _ => neighbour(drive).await,
+    }
+}
+
+/// While a program listens, the host and a neighbour dial its port.
+async fn listen(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
+    let mut sandbox = drive.launch(&[]).await?;
+    let mut other = drive.launch(&[]).await?;
+    let hosts: Vec<String> = std::iter::once("127.0.0.1".to_owned()).chain(drive.stage.targets.addresses.clone()).collect();
+    let (told, mut heard) = tokio::sync::mpsc::channel(1);
+    let mut tell = move |so_far: &[u8]| {
+        let text = String::from_utf8_lossy(so_far);
+        if let Some(port) = text.lines().find_map(|line| serde_json::from_str::<Listening>(line).ok()) {
+            // The first word is enough; a full channel means it was said.
+            let _ = told.try_send(port.listening);
+        }
+    };
+    let mut kept = Kept { told: Some(&mut tell), ..Kept::new() };
+    let words = [ENTRY, "try", &Stage::targets_inside(), "97"].map(str::to_owned).to_vec();
+    let dial = async {
+        let Some(port) = heard.recv().await else { return Ok(Vec::new()) };
+        let from_host = tokio::task::spawn_blocking(move || dial_all(&hosts, port)).await.unwrap_or_default();
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
+        let task = program("/bin/bash", vec!["-c".to_owned(), script]);
+        let from_neighbour = run_in(&mut other, task, &mut Kept::new()).await?;
+        let neighbour = from_neighbour.stdout.contains("reached").then(|| "from a neighbour".to_owned());
+        Ok::<_, ProbeError>(from_host.into_iter().chain(neighbour).collect())
+    };
+    let (shot, reached) = tokio::join!(run_in(&mut sandbox, program(PROGRAM, words), &mut kept), dial);
+    let (shot, reached): (_, Vec<String>) = (shot?, reached?);
+    sandbox.end().await?;
+    other.end().await?;
+    let lines = shot.lines();
+    let inside = lines.iter().find_map(|line| judge::judge(line).err());
+    let unheard = lines.is_empty().then(|| "nothing listened".to_owned());
+    let outside = (!reached.is_empty()).then(|| format!("reached {}", reached.join(", ")));
+    Ok(Judged::unless(outside.or(inside).or(unheard), "neither the host nor a neighbour reached it"))
+}
+
+fn dial_all(hosts: &[String], port: u16) -> Vec<String> {
+    let addresses = hosts.iter().filter_map(|host| host.parse().ok()).map(|host| SocketAddr::new(host, port));
+    let reached = addresses.filter(|to| TcpStream::connect_timeout(to, Duration::from_millis(200)).is_ok());
+    reached.map(|to| to.to_string()).collect()
+}
+
+/// A file made inside, as the host sees it.
+async fn owner(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
+    let mut sandbox = drive.launch(&[]).await?;
+    run_in(&mut sandbox, shell("echo x > mine; id -u"), &mut Kept::new()).await?;
+    let seen = fs::metadata(format!("/proc/{}/root/workspace/mine", sandbox.pid()));
+    let user = sandbox.user();
+    sandbox.end().await?;
+    Ok(match seen {
+        Ok(_) if user == 0 => Judged::broken("the sandbox's user is root on the host"),
+        Ok(found) if found.uid() != user => Judged::broken(format!("it belongs to {}, not to {user}", found.uid())),
+        Ok(_) => Judged::held(format!("it belongs to user {user} of the host")),
+        Err(error) if user != 0 => Judged::held(format!("the sandbox is user {user} of the host; its files are hidden ({error})")),
+        Err(_) => Judged::broken("the sandbox's user is root on the host"),
+    })
+}
+
+/// One sandbox's file is looked for from another.
+async fn neighbour(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
+    let mut one = drive.launch(&[]).await?;
+    let mut other = drive.launch(&[]).await?;
+    let marker = &drive.stage.targets.marker;
+    let leave = format!("for place in /workspace /tmp /dev/shm; do echo {marker} > $place/of-another; done; cat /workspace/of-another");
+    let wrote = run_in(&mut one, shell(&leave), &mut Kept::new()).await?;
+    let look = "cat /workspace/of-another /tmp/of-another /dev/shm/of-another /proc/*/root/workspace/of-another 2>/dev/null";
+    let found = run_in(&mut other, shell(look), &mut Kept::new()).await?;
+    one.end().await?;
+    other.end().await?;
+    let blind = (!wrote.stdout.contains(marker.as_str())).then(|| "the first sandbox could not write".to_owned());
+    let leaked = found.stdout.contains(marker.as_str()).then(|| "another sandbox's file was read".to_owned());
+    Ok(Judged::unless(leaked.or(blind), "no place is shared"))
+}

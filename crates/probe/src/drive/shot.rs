@@ -1,0 +1,111 @@
+//! One execution in a sandbox of its own, and what it left.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ringfence_sandbox::{Ended, Output, Sandbox, Stop, Task, TaskKind, Words};
+
+use super::{Drive, ProbeError};
+use crate::attempt::Line;
+use crate::attempt::hog::Held;
+
+/// What an execution left.
+#[derive(Debug)]
+pub(crate) struct Shot {
+    pub(crate) ended: Ended,
+    pub(crate) stdout: String,
+    /// From the job to the verdict, on the host's clock.
+    pub(crate) took: Duration,
+    /// Processes of the execution that were still there afterwards.
+    pub(crate) left: usize,
+}
+
+impl Shot {
+    /// What attempts said.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What a hog said it held.
+    pub(crate) fn held(&self) -> Option<usize> {
+        self.stdout.lines().find_map(|line| serde_json::from_str::<Held>(line).ok()).map(|said| said.held)
+    }
+}
+
+/// Takes a program's output, and tells somebody of each piece.
+pub(crate) struct Kept<'a> {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) told: Option<&'a mut (dyn FnMut(&[u8]) + Send)>,
+}
+
+impl Kept<'_> {
+    pub(crate) fn new() -> Kept<'static> {
+        Kept { stdout: Vec::new(), stderr: Vec::new(), told: None }
+    }
+}
+
+impl Words for Kept<'_> {
+    fn take(&mut self, output: Output, bytes: &[u8]) {
+        match output {
+            Output::Stderr => self.stderr.extend_from_slice(bytes),
+            Output::Stdout => {
+                self.stdout.extend_from_slice(bytes);
+                if let Some(told) = self.told.as_mut() {
+                    told(&self.stdout);
+                }
+            }
+        }
+    }
+}
+
+/// A program by path.
+pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
+    Task { kind: TaskKind::Program { program: path.to_owned() }, args, stdin: None }
+}
+
+/// A shell script.
+pub(crate) fn shell(source: &str) -> Task {
+    let kind = TaskKind::Shell { file_name: "probe".to_owned(), source: source.to_owned() };
+    Task { kind, args: Vec::new(), stdin: None }
+}
+
+impl Drive<'_> {
+    /// Runs `task` in a new sandbox and ends it.
+    pub(crate) async fn shoot(&self, settings: &[(&str, &str)], task: Task) -> Result<Shot, ProbeError> {
+        let mut sandbox = self.launch(settings).await?;
+        let shot = run_in(&mut sandbox, task, &mut Kept::new()).await;
+        sandbox.end().await?;
+        shot
+    }
+
+    /// A sandbox of the policy under test with `settings` over it.
+    pub(crate) async fn launch(&self, settings: &[(&str, &str)]) -> Result<Sandbox, ProbeError> {
+        Ok(self.native.launch(&self.spec(settings)?).await?)
+    }
+}
+
+/// Runs `task` in `sandbox`.
+pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task, kept: &mut Kept<'_>) -> Result<Shot, ProbeError> {
+    let (_switch, mut stop) = Stop::new();
+    let started = Instant::now();
+    let ended = sandbox.run(task, kept, &mut stop).await?;
+    let took = started.elapsed();
+    let stdout = String::from_utf8_lossy(&kept.stdout).into_owned();
+    Ok(Shot { ended, stdout, took, left: descendants(sandbox.pid()).len() })
+}
+
+/// Every process below `pid` that can be seen.
+pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut waiting = vec![pid];
+    while let Some(pid) = waiting.pop() {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for list in tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok()) {
+            let children: Vec<i32> = list.split_whitespace().filter_map(|child| child.parse().ok()).collect();
+            found.extend(&children);
+            waiting.extend(children);
+        }
+    }
+    found
+}

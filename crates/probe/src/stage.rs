@@ -1,0 +1,245 @@
+//! The host's side of the stage: secrets that must not be reached, and a folder that is shown.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Read as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener as PlainUnixListener};
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{Policy, RelPath};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+
+use crate::attempt::secrets::{READ, WRITTEN};
+use crate::targets::Targets;
+
+/// Where the shown folder is in the sandbox.
+pub(crate) const SHOWN: &str = "/probe";
+/// The attacker's program there.
+pub(crate) const PROGRAM: &str = "/probe/ringfence-probe";
+const TARGETS: &str = "targets.json";
+/// Folders that are not a program's to write in.
+const OUTSIDE: [&str; 14] =
+    ["/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/proc", "/dev", "/home", "/root", "/var", "/run", "/sys", "/boot"];
+const MASKS: [&str; 4] = ["/proc/kcore", "/proc/sysrq-trigger", "/proc/sys", "/"];
+
+/// A step of setting the stage that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// A file or folder.
+    #[error("cannot make `{}` for the probes", path.display())]
+    Make {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A temporary folder.
+    #[error("cannot make a temporary folder for the probes")]
+    Folder(#[source] io::Error),
+    /// The attacker's program.
+    #[error("cannot copy `{}` for the probes", path.display())]
+    Program {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A listener that must not be reached.
+    #[error("cannot listen for the probes")]
+    Listen(#[source] io::Error),
+    /// A secret.
+    #[error("cannot make a secret for the probes")]
+    Secret(#[source] io::Error),
+}
+
+/// The stage. Everything on it goes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    /// What the attacker knows.
+    pub(crate) targets: Targets,
+    /// The host folder that is shown.
+    pub(crate) shown: TempDir,
+    /// A folder of the host for what the probes write themselves.
+    pub(crate) work: TempDir,
+    /// Secrets that the policy does not deny by name.
+    pub(crate) undenied: Vec<&'static str>,
+    hidden: TempDir,
+    secret: String,
+    shared: Option<PathBuf>,
+    _listeners: JoinSet<()>,
+}
+
+impl Stage {
+    pub(crate) fn new(policy: &Policy, exe: &Path) -> Result<Stage, StageError> {
+        let marker = format!("ringfence-canary-{}", random().map_err(StageError::Secret)?);
+        let secret = format!("{marker}\n");
+        let [hidden, shown, work] = [folder()?, folder()?, folder()?];
+        write(&hidden.path().join("canary"), &secret)?;
+        let undenied = show(shown.path(), policy, &secret)?;
+        let program = shown.path().join("ringfence-probe");
+        let failed = |source| StageError::Program { path: exe.to_owned(), source };
+        fs::copy(exe, &program).map_err(failed)?;
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(failed)?;
+        let mut listeners = JoinSet::new();
+        let port = listen(&mut listeners, &marker, hidden.path(), shown.path()).map_err(StageError::Listen)?;
+        let shared = Path::new("/dev/shm").join(&marker);
+        // A machine without shared memory has nothing to share.
+        let shared = fs::write(&shared, &secret).is_ok().then_some(shared);
+        let targets = targets(policy, &marker, hidden.path(), port);
+        let described = serde_json::to_vec(&targets).map_err(|error| StageError::Secret(error.into()))?;
+        write(&shown.path().join(TARGETS), &described)?;
+        Ok(Stage { targets, shown, work, undenied, hidden, secret, shared, _listeners: listeners })
+    }
+
+    /// Where the attacker finds the targets.
+    pub(crate) fn targets_inside() -> String {
+        format!("{SHOWN}/{TARGETS}")
+    }
+
+    /// The file outside every mount.
+    pub(crate) fn canary(&self) -> PathBuf {
+        self.hidden.path().join("canary")
+    }
+
+    /// Whether what the host keeps is as it was.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let same = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == self.secret);
+        same(&self.canary()) && same(&self.shown.path().join("shared.txt"))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            // A leftover of a few bytes in memory is all that can come of it.
+            let _ = fs::remove_file(shared);
+        }
+    }
+}
+
+fn folder() -> Result<TempDir, StageError> {
+    let folder = tempfile::Builder::new().prefix("ringfence-probe-").tempdir().map_err(StageError::Folder)?;
+    // Everybody may look: what keeps an attacker out must be the fence.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(StageError::Folder)?;
+    Ok(folder)
+}
+
+fn random() -> io::Result<String> {
+    let mut bytes = [0u8; 12];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
+    let make = || -> io::Result<()> {
+        if let Some(above) = path.parent() {
+            fs::create_dir_all(above)?;
+        }
+        fs::write(path, content)?;
+        fs::set_permissions(path, Permissions::from_mode(0o644))
+    };
+    make().map_err(|source| StageError::Make { path: path.to_owned(), source })
+}
+
+/// Fills the folder that is shown. A secret that the policy does not deny would be shown on purpose: it is left out, and
+/// told.
+fn show(folder: &Path, policy: &Policy, secret: &str) -> Result<Vec<&'static str>, StageError> {
+    let mut undenied = Vec::new();
+    let denied = |name: &str| {
+        let path = format!("home/{name}").parse::<RelPath>();
+        path.is_ok_and(|path| policy.fs().deny.iter().any(|glob| glob.hides(&path)))
+    };
+    write(&folder.join("shared.txt"), secret)?;
+    for name in READ.iter().flat_map(|(_, names)| names.iter().copied()) {
+        if denied(name) {
+            write(&folder.join("home").join(name), secret)?;
+        } else {
+            undenied.push(name);
+        }
+    }
+    for name in WRITTEN.iter().flat_map(|(_, names)| names.iter()) {
+        write(&folder.join("home").join(name), secret)?;
+    }
+    Ok(undenied)
+}
+
+/// Listens where nobody from a sandbox may come; whoever comes is told the secret.
+fn listen(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> io::Result<u16> {
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = tcp.local_addr()?.port();
+    tcp.set_nonblocking(true)?;
+    let tcp = TcpListener::from_std(tcp)?;
+    let secret = format!("{marker}\n");
+    let said = secret.clone();
+    set.spawn(async move {
+        while let Ok((mut stream, _)) = tcp.accept().await {
+            // Whoever hangs up early was told nothing, which is fine.
+            let _ = stream.write_all(said.as_bytes()).await;
+        }
+    });
+    let paths = [hidden.join("socket"), shown.join("left.sock"), shown.join("home/project/service.sock")];
+    let mut sockets = vec![PlainUnixListener::bind_addr(&SocketAddr::from_abstract_name(marker)?)?];
+    for path in paths {
+        sockets.push(PlainUnixListener::bind(&path)?);
+        fs::set_permissions(&path, Permissions::from_mode(0o777))?;
+    }
+    for socket in sockets {
+        socket.set_nonblocking(true)?;
+        let socket = UnixListener::from_std(socket)?;
+        let said = secret.clone();
+        set.spawn(async move {
+            while let Ok((mut stream, _)) = socket.accept().await {
+                let _ = stream.write_all(said.as_bytes()).await;
+            }
+        });
+    }
+    Ok(port)
+}
+
+fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
+    let own = |path: &Path| path.to_string_lossy().into_owned();
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let name = hidden.file_name().map(|name| name.to_string_lossy().into_owned());
+    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+    let itself = rustix::process::getpid().as_raw_nonzero().get();
+    let mut outside = words(&OUTSIDE);
+    outside.push(own(hidden));
+    Targets {
+        marker: marker.to_owned(),
+        canary: own(&hidden.join("canary")),
+        system: String::new(),
+        outside,
+        shown: SHOWN.to_owned(),
+        homes: vec![format!("{SHOWN}/home"), "/root".to_owned(), "/home/user".to_owned()],
+        scratch: "/workspace".to_owned(),
+        runtimes: words(&["/proc/1/exe", "/proc/self/exe", PROGRAM]),
+        masks: words(&MASKS),
+        victims: std::iter::once(itself).chain(parent.filter(|pid| *pid > 1)).collect(),
+        env: words(&["PATH", "HOME", "TMPDIR", "RINGFENCE"]).into_iter().chain(policy.env().keys().cloned()).collect(),
+        leaks: name.into_iter().collect(),
+        port,
+        addresses: own_addresses(),
+        abstract_socket: marker.to_owned(),
+        socket: own(&hidden.join("socket")),
+        shared_memory: "/dev/shm".to_owned(),
+    }
+}
+
+/// This machine's addresses that are not loopback.
+pub(crate) fn own_addresses() -> Vec<String> {
+    let text = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
+    let mut found: Vec<String> = Vec::new();
+    let mut last = "";
+    for line in text.lines() {
+        if let Some(address) = line.trim().strip_prefix("|-- ") {
+            last = address;
+        } else if line.contains("host LOCAL") && !last.starts_with("127.") && !found.iter().any(|known| known == last) {
+            found.push(last.to_owned());
+        }
+    }
+    found
+}
