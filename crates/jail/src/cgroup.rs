@@ -87,7 +87,6 @@ impl Claim {
             group.folders.push(Tree { folder: folder.clone(), ..tree.clone() });
             if tree.version == Version::Two {
                 tree.enable(&folder)?;
-                make(&folder.join("init"))?;
             }
         }
         Ok(group)
@@ -102,7 +101,7 @@ impl Drop for Claim {
     }
 }
 
-/// The groups of one sandbox: its first process lives here, executions in leaves below.
+/// The groups of one sandbox. Its first process, which is ours, stays where its maker is; executions are in leaves below.
 #[derive(Debug)]
 pub struct Group {
     folders: Vec<Tree>,
@@ -112,22 +111,6 @@ impl Group {
     /// A leaf for one execution, with its limits in force.
     pub fn leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, GroupError> {
         Leaf::new(&self.folders, name, limits)
-    }
-
-    /// The task files through which the calling thread puts itself, and so the child it makes, into this group.
-    pub(crate) fn own_task_files(&self) -> Vec<PathBuf> {
-        self.folders
-            .iter()
-            .map(|tree| match tree.version {
-                Version::One => tree.folder.join("tasks"),
-                Version::Two => tree.folder.join("init/cgroup.procs"),
-            })
-            .collect()
-    }
-
-    /// The same, back to where this process was.
-    pub(crate) fn home_task_files(&self) -> Vec<(Version, PathBuf)> {
-        self.folders.iter().map(|tree| (tree.version, tree.home.join("tasks"))).collect()
     }
 }
 

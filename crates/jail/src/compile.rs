@@ -1,8 +1,11 @@
 //! A plan made ready for the child: every string NUL-terminated, every list in place, so that nothing is allocated later.
 
 use std::ffi::{CString, NulError};
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 
 use crate::landlock::Use;
 use crate::plan::{Access, HiddenKind, Limits, Place, Plan, Programs};
@@ -167,10 +170,8 @@ impl Compiled {
         for path in PROC_READ_ONLY {
             self.steps.push(Step::ReadOnlyAgain { path: CString::new(*path)? });
         }
-        let files = PROC_HIDDEN_FILES.iter().map(|path| (path, HiddenKind::File));
-        let folders = PROC_HIDDEN_FOLDERS.iter().map(|path| (path, HiddenKind::Folder));
-        for (path, kind) in files.chain(folders) {
-            self.steps.push(Step::Cover { path: CString::new(*path)?, kind, missing: Missing::Fine });
+        for (path, kind) in proc_covers() {
+            self.steps.push(Step::Cover { path: CString::new(*path)?, kind: *kind, missing: Missing::Fine });
         }
         Ok(())
     }
@@ -193,6 +194,20 @@ impl Compiled {
         }
         Ok(())
     }
+}
+
+/// What of `/proc` is covered on this machine. What only root may open needs no cover: a sandbox is never root.
+fn proc_covers() -> &'static [(&'static str, HiddenKind)] {
+    static COVERS: OnceLock<Vec<(&'static str, HiddenKind)>> = OnceLock::new();
+    COVERS.get_or_init(|| {
+        let files = PROC_HIDDEN_FILES.iter().map(|path| (*path, HiddenKind::File));
+        let folders = PROC_HIDDEN_FOLDERS.iter().map(|path| (*path, HiddenKind::Folder));
+        let open_to_others = |path: &str| {
+            const OTHERS: u32 = 0o007;
+            fs::metadata(format!("/{path}")).is_ok_and(|found| found.uid() != 0 || found.mode() & OTHERS != 0)
+        };
+        files.chain(folders).filter(|(path, _)| open_to_others(path)).collect()
+    })
 }
 
 fn owner(inside: u32) -> String {

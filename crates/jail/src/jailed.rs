@@ -2,10 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 
-use crate::cgroup::Group;
 use crate::sys::fence::{self, Stopped};
 use crate::sys::process::{self, Ending, Patience};
 pub use crate::sys::fd::Space;
@@ -20,13 +19,11 @@ pub struct Jailed {
     pub(crate) handles: Vec<OwnedFd>,
     pub(crate) listener: Option<OwnedFd>,
     pub(crate) landlock: u8,
-    /// Kept until the child is gone: a group with a process in it cannot be removed.
-    group: Option<Arc<Group>>,
 }
 
 impl Jailed {
-    pub(crate) fn new(pid: i32, handle: OwnedFd, control: OwnedFd, group: Option<Arc<Group>>) -> Jailed {
-        Jailed { pid, handle: Some(handle), control, handles: Vec::new(), listener: None, landlock: 0, group }
+    pub(crate) fn new(pid: i32, handle: OwnedFd, control: OwnedFd) -> Jailed {
+        Jailed { pid, handle: Some(handle), control, handles: Vec::new(), listener: None, landlock: 0 }
     }
 
     /// The first process, as the host numbers it.
@@ -81,30 +78,27 @@ impl Drop for Jailed {
         let Some(handle) = self.handle.take() else { return };
         // Already dead is as good as killed; reaping waits for the kernel to take the namespaces down, elsewhere.
         let _ = process::signal_handle(handle.as_fd(), libc::SIGKILL);
-        reap_later(handle, self.group.take());
+        reap_later(handle);
     }
 }
 
-type Remains = (OwnedFd, Option<Arc<Group>>);
-
-fn reap_later(handle: OwnedFd, group: Option<Arc<Group>>) {
-    static REAPER: OnceLock<Option<mpsc::Sender<Remains>>> = OnceLock::new();
+fn reap_later(handle: OwnedFd) {
+    static REAPER: OnceLock<Option<mpsc::Sender<OwnedFd>>> = OnceLock::new();
     let reaper = REAPER.get_or_init(|| {
-        let (sender, inbox) = mpsc::channel::<Remains>();
+        let (sender, inbox) = mpsc::channel::<OwnedFd>();
         let reap = move || {
-            for (handle, group) in inbox {
+            for handle in inbox {
                 // An error means somebody else reaped it: then it is gone as well.
                 let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
-                drop(group);
             }
         };
         thread::Builder::new().name("ringfence-reap".to_owned()).spawn(reap).ok().map(|_| sender)
     });
     let unsent = match reaper {
-        Some(reaper) => reaper.send((handle, group)).err().map(|error| error.0),
-        None => Some((handle, group)),
+        Some(reaper) => reaper.send(handle).err().map(|error| error.0),
+        None => Some(handle),
     };
-    if let Some((handle, _group)) = unsent {
+    if let Some(handle) = unsent {
         // No thread to be had: wait here rather than leave a zombie.
         let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
     }

@@ -5,12 +5,10 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::cgroup::{Group, Version};
 use crate::child::{self, Ends, Stage};
 use crate::compile::Compiled;
 use crate::jailed::Jailed;
@@ -44,9 +42,6 @@ pub enum LaunchError {
     /// The child's user and group numbers.
     #[error("cannot give the sandbox user {user}")]
     Identity { user: u32, source: io::Error },
-    /// The child's control group.
-    #[error("cannot enter the control group `{}`", path.display())]
-    Group { path: PathBuf, source: io::Error },
     /// A place of the host that is to be mounted.
     #[error("cannot open `{path}` for the sandbox")]
     Source { path: String, source: io::Error },
@@ -144,7 +139,6 @@ fn launch(plan: &Plan) -> Result<Jailed, LaunchError> {
     let (status, childs_status) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
     let (control, childs_control) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
     socket::limit_patience(status.as_fd(), PATIENCE).map_err(LaunchError::Sockets)?;
-    let inside_group = Entered::enter(plan.group.as_deref())?;
     process::block_signals(true).map_err(LaunchError::Namespaces)?;
     let ends = Ends { status: childs_status.as_fd(), control: childs_control.as_fd(), program: plan.program.as_fd() };
     let cloned = process::clone_into(NAMESPACES);
@@ -152,14 +146,12 @@ fn launch(plan: &Plan) -> Result<Jailed, LaunchError> {
         child::run(&mut compiled, &ends);
     }
     process::block_signals(false).map_err(LaunchError::Namespaces)?;
-    drop(inside_group);
     let Cloned::Parent { pid, handle } = cloned.map_err(LaunchError::Namespaces)? else {
         return Err(LaunchError::Vanished);
     };
     drop((childs_status, childs_control));
     // From here on an error drops `jailed`, which ends the child.
-    let mut jailed = Jailed::new(pid, handle, control, plan.group.clone());
-    join_unified(plan.group.as_deref(), pid)?;
+    let mut jailed = Jailed::new(pid, handle, control);
     give_identity(pid, plan.ids)?;
     socket::send(status.as_fd(), b"g", &[]).map_err(LaunchError::Sockets)?;
     follow(&status, &compiled, &mut jailed)?;
@@ -213,42 +205,6 @@ fn give_identity(pid: i32, ids: Ids) -> Result<(), LaunchError> {
     }
     fs::write(format!("/proc/{pid}/gid_map"), format!("{} {} 1", ids.inside, ids.group)).map_err(failed)?;
     fs::write(format!("/proc/{pid}/uid_map"), format!("{} {} 1", ids.inside, ids.user)).map_err(failed)
-}
-
-/// This thread inside a group of the old kind, for as long as it makes a child, which is born where its maker is.
-struct Entered<'a>(Option<&'a Group>);
-
-impl<'a> Entered<'a> {
-    fn enter(group: Option<&'a Group>) -> Result<Entered<'a>, LaunchError> {
-        let entered = Entered(group);
-        for path in group.map(Group::own_task_files).unwrap_or_default() {
-            if path.ends_with("tasks") {
-                fs::write(&path, "0").map_err(|source| LaunchError::Group { path, source })?;
-            }
-        }
-        Ok(entered)
-    }
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        for (version, path) in self.0.map(Group::home_task_files).unwrap_or_default() {
-            if version == Version::One {
-                // Staying in a sandbox's group would only count this thread's little work there.
-                let _ = fs::write(&path, "0");
-            }
-        }
-    }
-}
-
-/// The unified tree has no threads of one process in several groups: the waiting child is moved instead.
-fn join_unified(group: Option<&Group>, pid: i32) -> Result<(), LaunchError> {
-    for path in group.map(Group::own_task_files).unwrap_or_default() {
-        if path.ends_with("cgroup.procs") {
-            fs::write(&path, pid.to_string()).map_err(|source| LaunchError::Group { path, source })?;
-        }
-    }
-    Ok(())
 }
 
 /// A program for jails, shared by all of them.

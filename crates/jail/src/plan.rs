@@ -21,8 +21,6 @@ pub struct Plan {
     pub program: Arc<Program>,
     /// The folders, as paths inside, whose handles the host wants: to see how full they are, to bring files in and out.
     pub handles: Vec<String>,
-    /// The control groups the first process starts in.
-    pub group: Option<Arc<crate::cgroup::Group>>,
 }
 
 /// Who the child is.

@@ -80,16 +80,15 @@ impl Control {
         }
     }
 
-    /// The first word of a sandbox.
-    pub(crate) async fn wait_until_ready(&mut self) -> Result<(), ControlError> {
-        let report = self.receive().await?;
-        Ok(self.orders.hear(&report)?)
-    }
-
     /// The next answer. A failure in the sandbox's own words is an error.
     pub(crate) async fn answer(&mut self) -> Result<Report, ControlError> {
-        let report = self.receive().await?;
+        let mut report = self.receive().await?;
         self.orders.hear(&report)?;
+        if matches!(report, Report::Ready { .. }) {
+            // Its first word, which nobody waited for.
+            report = self.receive().await?;
+            self.orders.hear(&report)?;
+        }
         match report {
             Report::PrepareFailed { reason, .. } | Report::WipeFailed { reason } | Report::ZygoteFailed { reason } => {
                 Err(ControlError::Failed { reason: reason.into_string() })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ringfence_jail::cgroup::{Claim, Controller, GroupError, Machine};
+use ringfence_jail::cgroup::{Claim, Controller, Group, GroupError, Machine};
 use ringfence_jail::{Ids, Launcher, Limits, Plan, Program};
 use tokio::sync::oneshot;
 
@@ -125,31 +125,33 @@ impl Native {
     /// Makes a sandbox.
     pub async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, LaunchError> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let plan = self.plan(spec, number)?;
-        let (ids, group) = (plan.ids, plan.group.clone());
+        let plan = self.plan(spec)?;
+        let ids = plan.ids;
         let (answer, jailed) = oneshot::channel();
         // A caller that has gone away lets its jail be dropped, which ends it.
         self.launcher.launch_then(plan, |jailed| drop(answer.send(jailed)));
-        // While the launcher builds the root, this thread makes the first execution's groups.
-        let leaf = group.as_deref().map(|group| group.leaf(&leaf_name(1), &leaf_limits(spec))).transpose()?;
+        // While the launcher builds the root, this thread makes the groups.
+        let group = self.group(number)?;
+        let leaf = group.as_ref().map(|group| group.leaf(&leaf_name(1), &leaf_limits(spec))).transpose()?;
         let mut jailed = jailed.await.map_err(|_| LaunchError::Abandoned)??;
-        let mut control = Control::new(jailed.control())?;
-        control.wait_until_ready().await?;
+        let control = Control::new(jailed.control())?;
         let listener = jailed.take_listener().ok_or(LaunchError::Abandoned)?;
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(LaunchError::Listener)?;
         Ok(Sandbox::new(Arc::clone(spec), jailed, control, listener, Made { ids, group, leaf }))
     }
 
-    fn plan(&self, spec: &Spec, number: u64) -> Result<Plan, LaunchError> {
+    fn group(&self, number: u64) -> Result<Option<Group>, GroupError> {
+        if self.claim.folders().is_empty() {
+            return Ok(None);
+        }
+        self.claim.group(&format!("sandbox-{number}")).map(Some)
+    }
+
+    fn plan(&self, spec: &Spec) -> Result<Plan, LaunchError> {
         let ids = Ids::choose().map_err(LaunchError::Ready)?;
         for place in spec.writable.iter().filter(|place| place.kind == WritableKind::Folder) {
             make_folder(spec, &place.path, ids)?;
         }
-        let group = if self.claim.folders().is_empty() {
-            None
-        } else {
-            Some(Arc::new(self.claim.group(&format!("sandbox-{number}"))?))
-        };
         let processors = (!self.claim.has(Controller::Cpu)).then(|| {
             usize::try_from(spec.limits.cpu.as_millis().div_ceil(1000)).unwrap_or(1)
         });
@@ -168,7 +170,6 @@ impl Native {
             },
             program: Arc::clone(&self.program),
             handles: spec.writable.iter().map(|place| place.path.clone()).collect(),
-            group,
         })
     }
 }

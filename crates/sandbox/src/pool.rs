@@ -88,6 +88,8 @@ impl Pool {
         let clean = matches!(sandbox.wipe().await, Ok(Clean::Yes));
         if clean && self.waiting(&key) < self.most_idle && sandbox.prepare(language).await.is_ok() {
             self.push(key, sandbox);
+        } else if let Err(error) = sandbox.end().await {
+            tracing::warn!(%error, "a sandbox could not be ended in order");
         }
     }
 

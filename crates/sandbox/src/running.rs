@@ -26,7 +26,7 @@ pub struct Sandbox {
     pub(crate) control: Control,
     pub(crate) listener: AsyncFd<SyscallListener>,
     ids: Ids,
-    group: Option<Arc<Group>>,
+    group: Option<Group>,
     number: u32,
     /// Groups made ahead for the next execution.
     next_leaf: Option<Leaf>,
@@ -214,8 +214,14 @@ impl Sandbox {
 
     /// Ends it and waits until nothing is left.
     pub async fn end(self) -> Result<(), RunError> {
-        let Sandbox { jailed, .. } = self;
-        let ended = tokio::task::spawn_blocking(move || jailed.end()).await;
+        let Sandbox { jailed, group, next_leaf, prepared, unconfirmed, .. } = self;
+        let end = move || {
+            let ended = jailed.end();
+            // Groups can be removed only when nothing lives in them.
+            drop((prepared, unconfirmed, next_leaf, group));
+            ended
+        };
+        let ended = tokio::task::spawn_blocking(end).await;
         ended.map_err(|_| RunError::NotPrepared)?.map(drop).map_err(RunError::Kill)
     }
 }
@@ -224,7 +230,7 @@ impl Sandbox {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) ids: Ids,
-    pub(crate) group: Option<Arc<Group>>,
+    pub(crate) group: Option<Group>,
     /// The groups of its first execution.
     pub(crate) leaf: Option<Leaf>,
 }

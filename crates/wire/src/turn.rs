@@ -21,7 +21,7 @@ pub enum OutOfTurn {
     /// The report answers none of the orders, or not the oldest.
     #[error("the report answers no order")]
     Report,
-    /// An order was given before the sandbox was ready or after its shutdown.
+    /// An order was given after the sandbox's shutdown.
     #[error("the sandbox cannot take orders now")]
     Order,
     /// Too many orders are unanswered.
@@ -99,9 +99,9 @@ impl Orders {
         }
     }
 
-    /// An order is about to be sent.
+    /// An order is about to be sent; the first ones may wait for a sandbox that is not ready yet.
     pub fn give(&mut self, order: &Order) -> Result<(), OutOfTurn> {
-        if self.state != Standing::Ready {
+        if self.state == Standing::ShutDown {
             return Err(OutOfTurn::Order);
         }
         if self.unanswered.len() == UNANSWERED {
@@ -132,7 +132,7 @@ impl Orders {
             Report::Finished { number } => Answer::Finished(number),
             Report::Wiped | Report::WipeFailed { .. } => Answer::Wiped,
         };
-        if self.unanswered.front() != Some(&answer) {
+        if self.state == Standing::New || self.unanswered.front() != Some(&answer) {
             return Err(OutOfTurn::Report);
         }
         self.unanswered.pop_front();

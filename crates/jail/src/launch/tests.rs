@@ -30,7 +30,6 @@ fn plan(program: &str) -> Plan {
         limits: Limits { open_files: 64, processes: None, file_bytes: 1 << 20, processors: None },
         program: Arc::new(Program::new(&fs::read(program).unwrap()).unwrap()),
         handles: vec!["/workspace".into()],
-        group: None,
     }
 }
 

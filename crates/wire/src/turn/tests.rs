@@ -111,7 +111,8 @@ fn a_report_for_another_execution_or_none_is_refused() {
 #[test]
 fn a_sandbox_takes_orders_between_ready_and_shutdown() {
     let mut orders = Orders::new();
-    assert_eq!(orders.give(&Order::Wipe), Err(OutOfTurn::Order));
+    orders.give(&Order::Wipe).unwrap();
+    assert_eq!(orders.hear(&Report::Wiped), Err(OutOfTurn::Report));
     assert_eq!(orders.hear(&Report::Wiped), Err(OutOfTurn::Report));
     orders.hear(&Report::Ready { version: VERSION }).unwrap();
     orders.give(&Order::Wipe).unwrap();
