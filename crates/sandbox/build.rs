@@ -13,18 +13,36 @@ const PACKAGE: &str = "ringfence-worker";
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let root = here.join("../..").canonicalize()?;
-    for watched in ["Cargo.lock", "Cargo.toml", "crates/worker", "crates/wire", "crates/jail"] {
+    for watched in [
+        "Cargo.lock",
+        "Cargo.toml",
+        "crates/worker",
+        "crates/wire",
+        "crates/jail",
+    ] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     let target = variable("TARGET")?;
     let folder = target_folder(&PathBuf::from(variable("OUT_DIR")?)).join("worker");
     let mut build = Command::new(variable("CARGO")?);
-    build.current_dir(&root).args(["build", "--locked", "--profile", "worker", "--package", PACKAGE, "--bin", PACKAGE]);
+    build.current_dir(&root).args([
+        "build",
+        "--locked",
+        "--profile",
+        "worker",
+        "--package",
+        PACKAGE,
+        "--bin",
+        PACKAGE,
+    ]);
     build.args(["--target", &target]).arg("--target-dir").arg(&folder);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        let ours = text.starts_with("CARGO_") && !text.starts_with("CARGO_HOME") && !text.starts_with("CARGO_REGISTRIES")
-            && !text.starts_with("CARGO_HTTP") && !text.starts_with("CARGO_NET");
+        let ours = text.starts_with("CARGO_")
+            && !text.starts_with("CARGO_HOME")
+            && !text.starts_with("CARGO_REGISTRIES")
+            && !text.starts_with("CARGO_HTTP")
+            && !text.starts_with("CARGO_NET");
         if ours || text.starts_with("RUSTC") || text == "RUSTFLAGS" || text == "CLIPPY_ARGS" {
             build.env_remove(&name);
         }

@@ -16,8 +16,10 @@ pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
 #[derive(Debug, Parser)]
 #[command(name = "ringfence", version, max_term_width = 100, propagate_version = false)]
-#[command(after_help = "Try `ringfence demo` first. Exit codes of `run` and `exec`: the program's own; 124 out of time; \
-125 our own fault; 126 refused by policy; 127 no such program or language; 130 cancelled; 137 killed at a limit.")]
+#[command(
+    after_help = "Try `ringfence demo` first. Exit codes of `run` and `exec`: the program's own; 124 out of time; \
+125 our own fault; 126 refused by policy; 127 no such program or language; 130 cancelled; 137 killed at a limit."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) words: Words,
@@ -101,7 +103,12 @@ pub(crate) struct Exec {
     #[command(flatten)]
     pub(crate) place: Place,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
     pub(crate) command: Vec<String>,
 }
 

@@ -42,10 +42,14 @@ async fn store(settings: &Settings) -> Result<Store, Fault> {
 /// A session's id as a person gives it.
 fn session_id(text: &str) -> Result<SessionId, Fault> {
     text.parse().map_err(|error: ringfence_journal::IdError| {
-        Fault::ours("session.id", format!("`{text}` is {error}")).hint("`ringfence session list` shows the ids").exit(NOT_HELD)
+        Fault::ours("session.id", format!("`{text}` is {error}"))
+            .hint("`ringfence session list` shows the ids")
+            .exit(NOT_HELD)
     })
 }
 
 fn no_session(id: SessionId) -> Fault {
-    Fault::ours("session.unknown", format!("there is no session `{id}`")).hint("`ringfence session list` shows the ids").exit(NOT_HELD)
+    Fault::ours("session.unknown", format!("there is no session `{id}`"))
+        .hint("`ringfence session list` shows the ids")
+        .exit(NOT_HELD)
 }

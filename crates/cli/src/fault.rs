@@ -33,22 +33,37 @@ pub(crate) struct Fault {
 impl Fault {
     /// Ours or the machine's.
     pub(crate) fn ours(code: &'static str, message: impl Into<String>) -> Fault {
-        Fault { code, message: message.into(), hint: None, rule: None, exit: OURS }
+        Fault {
+            code,
+            message: message.into(),
+            hint: None,
+            rule: None,
+            exit: OURS,
+        }
     }
 
     /// The policy's.
     pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Fault {
-        Fault { exit: REFUSED, ..Fault::ours(code, message) }
+        Fault {
+            exit: REFUSED,
+            ..Fault::ours(code, message)
+        }
     }
 
     /// There is nothing of that name.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Fault {
-        Fault { exit: NOT_FOUND, ..Fault::ours(code, message) }
+        Fault {
+            exit: NOT_FOUND,
+            ..Fault::ours(code, message)
+        }
     }
 
     /// Whoever read our output is gone: nobody to tell.
     pub(crate) fn reader_gone() -> Fault {
-        Fault { exit: READER_GONE, ..Fault::ours("output.closed", "") }
+        Fault {
+            exit: READER_GONE,
+            ..Fault::ours("output.closed", "")
+        }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
@@ -98,7 +113,9 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error ").next().unwrap_or(&text);
     let mut letters = plain.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 pub(crate) fn no_runtime(error: &std::io::Error) -> Fault {
@@ -126,7 +143,10 @@ impl From<OpenError> for Fault {
             OpenError::Store(error) => error.into(),
             OpenError::Lease(error) => error.into(),
             OpenError::Native(error) => launch(&error),
-            OpenError::Sweep(error) => Fault::ours("store.sweep", format!("cannot sweep after a dead process: {}", chain(&error))),
+            OpenError::Sweep(error) => Fault::ours(
+                "store.sweep",
+                format!("cannot sweep after a dead process: {}", chain(&error)),
+            ),
         }
     }
 }
@@ -137,10 +157,16 @@ impl From<RunError> for Fault {
         match &error {
             RunError::Record(error) => error.clone().into(),
             RunError::Launch(error) => launch(error),
-            RunError::Run(Sandbox::NoPython) => Fault::not_found("language.missing", "there is no Python on this machine")
-                .hint("install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`"),
-            RunError::Run(Sandbox::Job { .. }) => Fault::ours("job.size", chain(&error)).hint("give less of it, or use `--file`"),
-            RunError::Run(_) => Fault::ours("sandbox.failed", chain(&error)).hint("`ringfence doctor` shows what works here"),
+            RunError::Run(Sandbox::NoPython) => {
+                Fault::not_found("language.missing", "there is no Python on this machine")
+                    .hint("install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`")
+            }
+            RunError::Run(Sandbox::Job { .. }) => {
+                Fault::ours("job.size", chain(&error)).hint("give less of it, or use `--file`")
+            }
+            RunError::Run(_) => {
+                Fault::ours("sandbox.failed", chain(&error)).hint("`ringfence doctor` shows what works here")
+            }
             RunError::Put(_) => Fault::ours("files.in", chain(&error)),
             RunError::Collect(_) => Fault::ours("files.out", chain(&error)),
             RunError::Lease(_) => Fault::ours("store.lease", chain(&error)),
@@ -165,7 +191,9 @@ impl From<ReadError> for Fault {
         let code = error.code();
         let fault = Fault::ours(code, chain(&error));
         match code {
-            "store.damaged" => fault.hint("run `ringfence audit verify`, then restore the data folder from a copy or move it away"),
+            "store.damaged" => {
+                fault.hint("run `ringfence audit verify`, then restore the data folder from a copy or move it away")
+            }
             _ => fault,
         }
     }

@@ -66,19 +66,30 @@ impl Printer {
     /// Data as it is.
     pub(crate) fn data(&self, text: &str) -> Result<(), Fault> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| unwritten(&error))
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(|error| unwritten(&error))
     }
 
     /// JSON as data: easy to read on a terminal, one line elsewhere.
     pub(crate) fn json(&self, value: &impl serde::Serialize) -> Result<(), Fault> {
-        let text = if self.stdout_is_terminal { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+        let text = if self.stdout_is_terminal {
+            serde_json::to_string_pretty(value)
+        } else {
+            serde_json::to_string(value)
+        };
         let text = text.map_err(|error| Fault::ours("output.json", format!("cannot print as JSON: {error}")))?;
         self.line(&self.for_stdout(&text))
     }
 
     /// JSON text with what a terminal would obey escaped, as JSON escapes it.
     fn for_stdout(&self, json: &str) -> String {
-        if self.stdout_is_terminal { escape::json(json) } else { json.to_owned() }
+        if self.stdout_is_terminal {
+            escape::json(json)
+        } else {
+            json.to_owned()
+        }
     }
 
     /// Something worth knowing.
@@ -115,7 +126,13 @@ impl Printer {
 
     /// An error with its rule and what to do next.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>, rule: Option<&str>) {
-        let label = |word: &str, style| if self.stderr_is_terminal { self.styled(word, style) } else { word.to_owned() };
+        let label = |word: &str, style| {
+            if self.stderr_is_terminal {
+                self.styled(word, style)
+            } else {
+                word.to_owned()
+            }
+        };
         let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::text(message))];
         lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::text(rule))));
         lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::text(hint))));
@@ -124,7 +141,11 @@ impl Printer {
 
     /// A word that stands out on a terminal.
     pub(crate) fn paint(&self, word: &str, style: Style) -> String {
-        if self.stdout_is_terminal { self.styled(word, style) } else { word.to_owned() }
+        if self.stdout_is_terminal {
+            self.styled(word, style)
+        } else {
+            word.to_owned()
+        }
     }
 
     fn styled(&self, word: &str, style: Style) -> String {
@@ -146,7 +167,10 @@ impl Printer {
 pub(crate) fn unwritten(error: &io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Fault::reader_gone(),
-        _ => Fault::ours("output.write", format!("cannot write to standard output: {}", reason(error))),
+        _ => Fault::ours(
+            "output.write",
+            format!("cannot write to standard output: {}", reason(error)),
+        ),
     }
 }
 
@@ -175,7 +199,11 @@ fn without_execution(fault: &Fault) -> serde_json::Value {
 
 /// `1 file`, `2 files`.
 pub(crate) fn count(number: u64, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
 }
 
 /// Bytes in the unit that people would use.

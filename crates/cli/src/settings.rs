@@ -46,7 +46,9 @@ impl Settings {
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
         let user_home = given("HOME").and_then(absolute);
         let below = |variable: &str, usual: &str| {
-            let base = given(variable).and_then(absolute).or_else(|| user_home.as_ref().map(|home| home.join(usual)));
+            let base = given(variable)
+                .and_then(absolute)
+                .or_else(|| user_home.as_ref().map(|home| home.join(usual)));
             base.map(|base| base.join("ringfence"))
         };
         let named = given("RINGFENCE_HOME").map(PathBuf::from);
@@ -66,8 +68,11 @@ impl Settings {
     /// The data folder.
     pub(crate) fn home(&self) -> Result<PathBuf, Fault> {
         let Some(home) = &self.home else {
-            return Err(Fault::ours("store.folder", "there is no data folder: neither `RINGFENCE_HOME` nor `HOME` is set")
-                .hint("set `RINGFENCE_HOME` to a folder of your own"));
+            return Err(Fault::ours(
+                "store.folder",
+                "there is no data folder: neither `RINGFENCE_HOME` nor `HOME` is set",
+            )
+            .hint("set `RINGFENCE_HOME` to a folder of your own"));
         };
         absolute(home)
     }
@@ -78,7 +83,9 @@ impl Settings {
         match home.join("ringfence.db").symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let message = format!("there is no journal in `{}` yet", home.display());
-                Err(Fault::ours("store.none", message).hint("`ringfence demo` writes a first one").exit(crate::fault::NOT_HELD))
+                Err(Fault::ours("store.none", message)
+                    .hint("`ringfence demo` writes a first one")
+                    .exit(crate::fault::NOT_HELD))
             }
             // Whatever else is wrong with it, opening says better.
             _ => Ok(home),
@@ -89,7 +96,11 @@ impl Settings {
 /// A path that stays the same when the folder is left.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Fault> {
     std::path::absolute(path).map_err(|error| {
-        let message = format!("cannot tell where `{}` is: {}", path.display(), crate::fault::reason(&error));
+        let message = format!(
+            "cannot tell where `{}` is: {}",
+            path.display(),
+            crate::fault::reason(&error)
+        );
         Fault::ours("start.folder", message).hint("run it from a folder that exists")
     })
 }

@@ -28,7 +28,9 @@ impl Interrupt {
     pub(crate) fn listen() -> io::Result<Interrupt> {
         let interrupt = Interrupt(watch::Sender::new(Wish::None));
         let heard = interrupt.clone();
-        thread::Builder::new().name("signals".to_owned()).spawn(move || hear(&heard))?;
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || hear(&heard))?;
         Ok(interrupt)
     }
 
@@ -85,7 +87,10 @@ fn hear(interrupt: &Interrupt) {
     });
 }
 
-#[expect(clippy::exit, reason = "a second signal means now; sandboxes die with this process, and the next start sweeps")]
+#[expect(
+    clippy::exit,
+    reason = "a second signal means now; sandboxes die with this process, and the next start sweeps"
+)]
 fn end(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }

@@ -69,7 +69,14 @@ impl Engine {
         let switches = Arc::new(Mutex::new(HashMap::new()));
         listen(&store, &lease, &switches)?;
         let pool = Pool::new(Arc::clone(&native), MOST_IDLE);
-        Ok(Engine { settings, store, lease, native, pool, switches })
+        Ok(Engine {
+            settings,
+            store,
+            lease,
+            native,
+            pool,
+            switches,
+        })
     }
 
     /// The store, for whoever shows what is in it.
@@ -95,14 +102,25 @@ impl Engine {
     /// Makes `count` sandboxes for TypeScript ready ahead of time.
     pub async fn warm(&self, spec: &Arc<Spec>, count: usize) -> Result<(), ringfence_sandbox::TakeError> {
         let principal = self.settings.principal.to_string();
-        self.pool.warm(spec, ringfence_sandbox::Language::TypeScript, &principal, count).await
+        self.pool
+            .warm(spec, ringfence_sandbox::Language::TypeScript, &principal, count)
+            .await
     }
 
     /// A switch that ends what runs in `session`, also when another process pulls it.
     pub(crate) fn switch(&self, session: SessionId) -> (Switch, Stop) {
         let (sender, stop) = Stop::new();
-        self.switches.lock().unwrap_or_else(PoisonError::into_inner).insert(session, sender);
-        (Switch { session, switches: Arc::clone(&self.switches) }, stop)
+        self.switches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(session, sender);
+        (
+            Switch {
+                session,
+                switches: Arc::clone(&self.switches),
+            },
+            stop,
+        )
     }
 
     /// Ends what runs in this process: all of it.
@@ -122,7 +140,10 @@ pub(crate) struct Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        self.switches.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.session);
+        self.switches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.session);
     }
 }
 
@@ -138,7 +159,11 @@ fn listen(
         loop {
             match stops.next().await {
                 Ok(stop) => {
-                    if let Some(switch) = switches.lock().unwrap_or_else(PoisonError::into_inner).get(&stop.session) {
+                    if let Some(switch) = switches
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get(&stop.session)
+                    {
                         switch.send_replace(true);
                     }
                 }

@@ -22,7 +22,13 @@ const KILLED: i32 = 137;
 pub(crate) fn judge(ended: &Ended) -> Judged {
     match (ended.verdict, &ended.outcome) {
         (Verdict::Limit(limit), _) => limit_reached(limit),
-        (Verdict::Cancelled, _) => plain(Status::Cancelled, CANCELLED, "cancelled", "the execution was stopped", None),
+        (Verdict::Cancelled, _) => plain(
+            Status::Cancelled,
+            CANCELLED,
+            "cancelled",
+            "the execution was stopped",
+            None,
+        ),
         (Verdict::Finished, Some(outcome)) => claimed(outcome),
         (Verdict::Finished | Verdict::Died, _) => plain(
             Status::Killed,
@@ -41,7 +47,12 @@ fn plain(status: Status, exit_code: i32, code: &str, message: &str, hint: Option
         hint: hint.map(str::to_owned),
         rule: None,
     };
-    Judged { status, exit_code, error: Some(error), diagnostics: Vec::new() }
+    Judged {
+        status,
+        exit_code,
+        error: Some(error),
+        diagnostics: Vec::new(),
+    }
 }
 
 fn limit_reached(limit: Limit) -> Judged {
@@ -58,7 +69,10 @@ fn limit_reached(limit: Limit) -> Judged {
         Limit::Inodes => "the execution made more files than it may",
         Limit::Output => "the execution printed far more than it may",
     };
-    let hint = format!("raise it with `--set {}=…` if the operator's ceiling allows, or do less at once", limit.rule());
+    let hint = format!(
+        "raise it with `--set {}=…` if the operator's ceiling allows, or do less at once",
+        limit.rule()
+    );
     let mut judged = plain(status, exit_code, limit.code(), message, Some(&hint));
     if let Some(error) = &mut judged.error {
         error.rule = Some(limit.rule().to_owned());
@@ -80,9 +94,20 @@ fn claimed(outcome: &Outcome) -> Judged {
         })
         .collect();
     match outcome.kind {
-        OutcomeKind::Completed => Judged { status: Status::Completed, exit_code: 0, error: None, diagnostics },
+        OutcomeKind::Completed => Judged {
+            status: Status::Completed,
+            exit_code: 0,
+            error: None,
+            diagnostics,
+        },
         OutcomeKind::OutOfMemory => limit_reached(Limit::Memory),
-        OutcomeKind::Cancelled => plain(Status::Cancelled, CANCELLED, "cancelled", "the execution was stopped", None),
+        OutcomeKind::Cancelled => plain(
+            Status::Cancelled,
+            CANCELLED,
+            "cancelled",
+            "the execution was stopped",
+            None,
+        ),
         OutcomeKind::SyntaxError => {
             let message = diagnostics.first().map_or_else(
                 || "the source is not a program".to_owned(),
@@ -100,13 +125,22 @@ fn claimed(outcome: &Outcome) -> Judged {
             let not_found = outcome.kind == OutcomeKind::NoSuchProgram;
             let exit_code = if not_found { NOT_FOUND } else { outcome.exit_code };
             let error = outcome.error.as_ref().map(report);
-            Judged { status: Status::Failed, exit_code, error, diagnostics }
+            Judged {
+                status: Status::Failed,
+                exit_code,
+                error,
+                diagnostics,
+            }
         }
     }
 }
 
 fn report(fault: &Fault) -> ErrorReport {
-    let place = if fault.line > 0 { format!("{}:{}:{}: ", fault.file, fault.line, fault.column) } else { String::new() };
+    let place = if fault.line > 0 {
+        format!("{}:{}:{}: ", fault.file, fault.line, fault.column)
+    } else {
+        String::new()
+    };
     ErrorReport {
         code: fault.code.to_string(),
         message: format!("{place}{}", fault.message),

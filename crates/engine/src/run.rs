@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_journal::{
-    By, Enforcement, Event, ExecutionId, FileIn, FileOut, Hash, Kind, Limits, NoEntropy, Output, PolicyRef, RecordError,
-    Recorder as _, SessionId, Text, Truncated, Usage, files_out, output_parts,
+    By, Enforcement, Event, ExecutionId, FileIn, FileOut, Hash, Kind, Limits, NoEntropy, Output, PolicyRef,
+    RecordError, Recorder as _, SessionId, Text, Truncated, Usage, files_out, output_parts,
 };
 use ringfence_policy::{JournalOutput, Policy, RelPath};
 use ringfence_sandbox::{
-    Change, CollectError, Collected, Ended, Language, LaunchError, Mechanism, Options, PutError, Sandbox, Spec, SpecError,
-    Stop, Task, TaskKind,
+    Change, CollectError, Collected, Ended, Language, LaunchError, Mechanism, Options, PutError, Sandbox, Spec,
+    SpecError, Stop, Task, TaskKind,
 };
 use ringfence_store::{LeaseError, Opening, Resource};
 use serde_json::value::RawValue;
@@ -120,8 +120,18 @@ impl Engine {
         let (_switch, mut stop) = self.switch(id);
         let folders = self.settings.home.join("workspaces").join(id.to_string());
         let policy = request.policy.clone();
-        let policy_ref = PolicyRef { name: Text::clean(policy.name()), digest: Text::clean(policy.digest()) };
-        let mut session = Session { id, execution, policy, policy_ref, enforcement: Vec::new(), folders };
+        let policy_ref = PolicyRef {
+            name: Text::clean(policy.name()),
+            digest: Text::clean(policy.digest()),
+        };
+        let mut session = Session {
+            id,
+            execution,
+            policy,
+            policy_ref,
+            enforcement: Vec::new(),
+            folders,
+        };
         let spec = match self.spec(&session, &request) {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
@@ -152,7 +162,9 @@ impl Engine {
         };
         let ended = sandbox.run(task, &mut kept, stop).await?;
         let (stdout, stderr) = (kept.stdout, kept.stderr);
-        let collected = self.take_out(session, &sandbox, &before, request.out.as_deref()).await?;
+        let collected = self
+            .take_out(session, &sandbox, &before, request.out.as_deref())
+            .await?;
         sandbox.end().await?;
         let execution = result(session, &ended, &collected, (stdout, stderr));
         self.journal_end(session, &ended, &execution).await?;
@@ -169,7 +181,10 @@ impl Engine {
                 hint: Some(unbuilt.hint.clone()),
             });
         }
-        let options = Options { python: self.settings.python.clone(), folders: Some(session.folders.clone()) };
+        let options = Options {
+            python: self.settings.python.clone(),
+            folders: Some(session.folders.clone()),
+        };
         let spec = Spec::new(&session.policy, &options).map_err(|error| cannot_place(&error))?;
         let soft = self.native.soft_rules(&spec);
         match (request.require_hard, soft.first()) {
@@ -177,7 +192,9 @@ impl Engine {
                 code: "policy.soft",
                 message: format!("`{}` can only be held by {} here", first.rule, first.by.name()),
                 rule: first.rule.to_owned(),
-                hint: Some("run without `--require-hard`, or where control groups can be written: `ringfence doctor`".into()),
+                hint: Some(
+                    "run without `--require-hard`, or where control groups can be written: `ringfence doctor`".into(),
+                ),
             }),
             _ => Ok(Arc::new(spec)),
         }
@@ -185,7 +202,9 @@ impl Engine {
 
     async fn open_session(&self, session: &Session) -> Result<(), RunError> {
         // Noted before it is made, so that a crash in between leaves nothing behind.
-        self.lease.note(Resource::Folder { path: session.folders.clone() })?;
+        self.lease.note(Resource::Folder {
+            path: session.folders.clone(),
+        })?;
         let opening = Opening {
             session: session.id,
             principal: self.settings.principal,
@@ -217,10 +236,18 @@ impl Engine {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::warn!(folder = %session.folders.display(), %error, "a workspace could not be removed");
             }
-            _ => self.lease.forget(&Resource::Folder { path: session.folders.clone() })?,
+            _ => self.lease.forget(&Resource::Folder {
+                path: session.folders.clone(),
+            })?,
         }
         let reason = error.map_or_else(|| "done".to_owned(), |error| format!("failed: {error}"));
-        self.record(session, Kind::SessionClosed { reason: Text::clean(&reason) }).await
+        self.record(
+            session,
+            Kind::SessionClosed {
+                reason: Text::clean(&reason),
+            },
+        )
+        .await
     }
 
     async fn record(&self, session: &Session, kind: Kind) -> Result<(), RunError> {
@@ -266,8 +293,16 @@ impl Engine {
             self.record(session, kind).await?;
         }
         if let ringfence_sandbox::Verdict::Limit(limit) = ended.verdict {
-            let by = session.enforcement.iter().find(|held| held.rule.as_str() == limit.rule()).map_or(By::Quota, |held| held.by);
-            let kind = Kind::LimitHit { code: Text::clean(limit.code()), rule: Text::clean(limit.rule()), by };
+            let by = session
+                .enforcement
+                .iter()
+                .find(|held| held.rule.as_str() == limit.rule())
+                .map_or(By::Quota, |held| held.by);
+            let kind = Kind::LimitHit {
+                code: Text::clean(limit.code()),
+                rule: Text::clean(limit.rule()),
+                by,
+            };
             self.record(session, kind).await?;
         }
         if session.policy.audit().output == JournalOutput::All {
@@ -278,8 +313,10 @@ impl Engine {
                 }
             }
         }
-        let output = (session.policy.audit().output != JournalOutput::None)
-            .then(|| Output { stdout: Text::clean(&execution.stdout), stderr: Text::clean(&execution.stderr) });
+        let output = (session.policy.audit().output != JournalOutput::None).then(|| Output {
+            stdout: Text::clean(&execution.stdout),
+            stderr: Text::clean(&execution.stderr),
+        });
         let kind = Kind::ExecutionEnded {
             status: execution.status,
             exit_code: Some(execution.exit_code),
@@ -304,7 +341,11 @@ fn bring_in(sandbox: &Sandbox, files: &[Input]) -> Result<BTreeMap<String, Strin
 
 fn started(session: &Session, request: &RunCode) -> Kind {
     let (language, program, code) = match &request.program {
-        Program::Code { language, file_name, source } => {
+        Program::Code {
+            language,
+            file_name,
+            source,
+        } => {
             let name = match language {
                 Language::TypeScript => "typescript",
                 Language::JavaScript => "javascript",
@@ -314,7 +355,11 @@ fn started(session: &Session, request: &RunCode) -> Kind {
             (name, file_name, source.clone())
         }
         Program::Shell { file_name, source } => ("shell", file_name, source.clone()),
-        Program::Named(name) => ("program", name, [std::slice::from_ref(name), &request.args].concat().join("\0")),
+        Program::Named(name) => (
+            "program",
+            name,
+            [std::slice::from_ref(name), &request.args].concat().join("\0"),
+        ),
     };
     let limits = session.policy.limits();
     let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
@@ -327,7 +372,10 @@ fn started(session: &Session, request: &RunCode) -> Kind {
         files: request
             .files
             .iter()
-            .map(|file| FileIn { path: Text::clean(file.name.as_str()), bytes: bytes(&file.from) })
+            .map(|file| FileIn {
+                path: Text::clean(file.name.as_str()),
+                bytes: bytes(&file.from),
+            })
             .collect(),
         limits: Limits {
             wall_ms: milliseconds(limits.wall),
@@ -343,7 +391,15 @@ fn started(session: &Session, request: &RunCode) -> Kind {
 
 fn task_kind(program: &Program) -> TaskKind {
     match program.clone() {
-        Program::Code { language, file_name, source } => TaskKind::Code { language, file_name, source },
+        Program::Code {
+            language,
+            file_name,
+            source,
+        } => TaskKind::Code {
+            language,
+            file_name,
+            source,
+        },
         Program::Shell { file_name, source } => TaskKind::Shell { file_name, source },
         Program::Named(program) => TaskKind::Program { program },
     }
@@ -359,21 +415,33 @@ fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
         Mechanism::Quota => By::Quota,
         Mechanism::Watch => By::Watch,
     };
-    Enforcement { rule: Text::clean(held.rule), by }
+    Enforcement {
+        rule: Text::clean(held.rule),
+        by,
+    }
 }
 
 /// A host folder that cannot be shown is a matter of the policy that names it.
 fn cannot_place(error: &SpecError) -> Refusal {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
     let (rule, hint) = match error {
-        SpecError::Python { .. } => ("runtimes.python", "point `runtimes.python` at an interpreter that exists"),
+        SpecError::Python { .. } => (
+            "runtimes.python",
+            "point `runtimes.python` at an interpreter that exists",
+        ),
         SpecError::NoFolder { .. } => ("fs.mounts.quota", "use a quota of at most 256MiB"),
-        SpecError::From { .. } | SpecError::Scan(_) => {
-            ("fs.mounts.from", "name a folder that exists and that the sandbox's user may read, or hide the file by `fs.deny`")
-        }
+        SpecError::From { .. } | SpecError::Scan(_) => (
+            "fs.mounts.from",
+            "name a folder that exists and that the sandbox's user may read, or hide the file by `fs.deny`",
+        ),
     };
     let message = format!("{error}{cause}");
-    Refusal { code: "policy.mount", message, rule: rule.to_owned(), hint: Some(hint.to_owned()) }
+    Refusal {
+        code: "policy.mount",
+        message,
+        rule: rule.to_owned(),
+        hint: Some(hint.to_owned()),
+    }
 }
 
 fn refused(session: &Session, refusal: Refusal) -> Execution {
@@ -423,12 +491,20 @@ fn result(session: &Session, ended: &Ended, collected: &Collected, output: (Vec<
         judged = outcome::not_json();
     }
     let (stdout, stderr) = (output.0.len() as u64, output.1.len() as u64);
-    let truncated = Truncated { stdout: ended.written.0 > stdout, stderr: ended.written.1 > stderr, value: false };
+    let truncated = Truncated {
+        stdout: ended.written.0 > stdout,
+        stderr: ended.written.1 > stderr,
+        value: false,
+    };
     let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut violations: Vec<ViolationReport> = ended
         .violations
         .iter()
-        .map(|one| ViolationReport { kind: one.kind.to_owned(), detail: one.detail.clone(), rule: one.rule.to_owned() })
+        .map(|one| ViolationReport {
+            kind: one.kind.to_owned(),
+            detail: one.detail.clone(),
+            rule: one.rule.to_owned(),
+        })
         .collect();
     if ended.more_violations > 0 {
         violations.push(ViolationReport {
@@ -460,5 +536,10 @@ fn file_report(file: &ringfence_sandbox::FoundFile) -> FileReport {
         Change::Created => "created",
         Change::Changed => "changed",
     };
-    FileReport { path: file.path.as_str().to_owned(), bytes: file.bytes, sha256: file.sha256.clone(), change }
+    FileReport {
+        path: file.path.as_str().to_owned(),
+        bytes: file.bytes,
+        sha256: file.sha256.clone(),
+        change,
+    }
 }

@@ -29,7 +29,10 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
         let removed: Vec<Removed> = removed
             .into_iter()
             .filter(|(_, count)| *count > 0)
-            .map(|(what, count)| Removed { what: Text::clean(what), count })
+            .map(|(what, count)| Removed {
+                what: Text::clean(what),
+                count,
+            })
             .collect();
         let lost = store.bury(dead, &removed).await?;
         if !lost.is_empty() {

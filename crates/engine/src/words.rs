@@ -31,7 +31,11 @@ pub(crate) struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     pub(crate) fn new(live: &'a mut dyn Live) -> Kept<'a> {
-        Kept { stdout: Vec::new(), stderr: Vec::new(), live }
+        Kept {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            live,
+        }
     }
 }
 

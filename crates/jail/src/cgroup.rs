@@ -23,7 +23,11 @@ pub enum GroupError {
     Make { path: PathBuf, source: io::Error },
     /// A setting could not be written.
     #[error("cannot write `{value}` to `{}`", path.display())]
-    Set { path: PathBuf, value: String, source: io::Error },
+    Set {
+        path: PathBuf,
+        value: String,
+        source: io::Error,
+    },
     /// A file could not be read.
     #[error("cannot read `{}`", path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -43,21 +47,28 @@ pub struct Claim {
 impl Claim {
     /// Makes a folder called `name` in every tree that can be written.
     pub fn new(machine: &Machine, name: &str) -> Claim {
-        let mut claim = Claim { trees: Vec::new(), missing: Vec::new() };
+        let mut claim = Claim {
+            trees: Vec::new(),
+            missing: Vec::new(),
+        };
         for tree in machine.trees() {
             let controllers = tree.controllers.clone();
             match tree.claim(name) {
                 Ok(tree) => claim.trees.push(tree),
                 Err(error) => {
                     let why = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
-                    claim.missing.extend(controllers.into_iter().map(|one| (one, format!("{error}{why}"))));
+                    claim
+                        .missing
+                        .extend(controllers.into_iter().map(|one| (one, format!("{error}{why}"))));
                 }
             }
         }
         for controller in Controller::ALL {
             let known = claim.has(controller) || claim.missing.iter().any(|(missing, _)| *missing == controller);
             if !known {
-                claim.missing.push((controller, "this host has no such controller".to_owned()));
+                claim
+                    .missing
+                    .push((controller, "this host has no such controller".to_owned()));
             }
         }
         claim
@@ -84,7 +95,10 @@ impl Claim {
         for tree in &self.trees {
             let folder = tree.folder.join(name);
             make(&folder)?;
-            group.folders.push(Tree { folder: folder.clone(), ..tree.clone() });
+            group.folders.push(Tree {
+                folder: folder.clone(),
+                ..tree.clone()
+            });
             if tree.version == Version::Two {
                 tree.enable(&folder)?;
             }
@@ -124,15 +138,20 @@ impl Drop for Group {
 
 fn make(folder: &Path) -> Result<(), GroupError> {
     match fs::create_dir(folder) {
-        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-            Err(GroupError::Make { path: folder.to_owned(), source })
-        }
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(GroupError::Make {
+            path: folder.to_owned(),
+            source,
+        }),
         _ => Ok(()),
     }
 }
 
 fn set(path: &Path, value: &str) -> Result<(), GroupError> {
-    fs::write(path, value).map_err(|source| GroupError::Set { path: path.to_owned(), value: value.to_owned(), source })
+    fs::write(path, value).map_err(|source| GroupError::Set {
+        path: path.to_owned(),
+        value: value.to_owned(),
+        source,
+    })
 }
 
 /// Removes a group and those below it, ending what still runs in them. A group that is gone is fine; one that cannot be
@@ -160,8 +179,14 @@ pub(crate) fn end_all(folder: &Path) {
     if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
         return;
     }
-    let Ok(list) = fs::read_to_string(folder.join("cgroup.procs")) else { return };
-    for pid in list.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+    let Ok(list) = fs::read_to_string(folder.join("cgroup.procs")) else {
+        return;
+    };
+    for pid in list
+        .lines()
+        .filter_map(|line| line.parse::<i32>().ok())
+        .filter(|pid| *pid > 1)
+    {
         // One that ended meanwhile is what we want.
         let _ = crate::sys::process::signal(pid, libc::SIGKILL);
     }

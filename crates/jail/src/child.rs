@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use crate::compile::{Compiled, Missing, Step};
+use crate::compile::{Compiled, EMPTY, Missing, Step};
 use crate::landlock;
 use crate::plan::HiddenKind;
 use crate::sys::fence::{self, Listener};
@@ -83,7 +83,11 @@ fn at(stage: Stage) -> impl FnOnce(io::Error) -> Failed {
 }
 
 fn at_step(stage: Stage, index: usize) -> impl FnOnce(io::Error) -> Failed {
-    move |error| Failed { stage, index: u16::try_from(index).unwrap_or(u16::MAX), error }
+    move |error| Failed {
+        stage,
+        index: u16::try_from(index).unwrap_or(u16::MAX),
+        error,
+    }
 }
 
 /// Walks the whole way; tells where it stopped if it did.
@@ -91,7 +95,16 @@ pub(crate) fn run(compiled: &mut Compiled, ends: &Ends<'_>) -> ! {
     let Err(failed) = confine(compiled, ends);
     let number = failed.error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
     let index = failed.index.to_le_bytes();
-    let message = [TOLD_FAILURE, failed.stage as u8, index[0], index[1], number[0], number[1], number[2], number[3]];
+    let message = [
+        TOLD_FAILURE,
+        failed.stage as u8,
+        index[0],
+        index[1],
+        number[0],
+        number[1],
+        number[2],
+        number[3],
+    ];
     // After the descriptors were put in place the status socket has its fixed number; before, the one it was born with.
     if socket::send(ends.status, &message, &[]).is_err()
         && let Ok(status) = fd::adopt(STATUS)
@@ -161,21 +174,25 @@ fn build(step: &Step, compiled: &Compiled) -> io::Result<()> {
             mount::mount_new(c"proc", c"proc", flags, c"hidepid=2")
         }
         Step::ReadOnlyAgain { path } => {
-            let Some(place) = if_there(path, Missing::Fine)? else { return Ok(()) };
-            mount::bind(place.as_fd(), path, attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC)
+            let Some(place) = if_there(path, Missing::Fine)? else {
+                return Ok(());
+            };
+            mount::bind(
+                place.as_fd(),
+                path,
+                attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC,
+            )
         }
         Step::Cover { path, kind, missing } => {
             if if_there(path, *missing)?.is_none() {
                 return Ok(());
             }
+            // What is written to either is lost or refused, so neither needs to be made read-only.
             match kind {
-                HiddenKind::File => {
-                    let attributes = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
-                    mount::bind(opened(compiled, 0)?, path, attributes)
-                }
+                HiddenKind::File => mount::bind(opened(compiled, 0)?, path, 0),
                 HiddenKind::Folder => {
-                    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
-                    mount::mount_new(c"tmpfs", path, flags, c"size=4k,nr_inodes=1,mode=0555")
+                    let empty = fd::open_at(None, EMPTY, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+                    mount::bind(empty.as_fd(), path, attr::RDONLY)
                 }
             }
         }
@@ -215,7 +232,9 @@ fn hand_out(compiled: &Compiled, status: BorrowedFd<'_>) -> Result<(), Failed> {
     if numbers.is_empty() {
         return Ok(());
     }
-    socket::send(status, &[TOLD_HANDLES], numbers).map(drop).map_err(at(Stage::Handles))
+    socket::send(status, &[TOLD_HANDLES], numbers)
+        .map(drop)
+        .map_err(at(Stage::Handles))
 }
 
 /// Leaves exactly the worker's descriptors open: nothing of the host's is inherited.
@@ -238,7 +257,10 @@ fn place_descriptors(compiled: &mut Compiled, ends: &Ends<'_>) -> Result<(OwnedF
         fd::dup_onto(from, to, flags).map_err(failed())?;
     }
     fd::close_from(AFTER_ALL).map_err(failed())?;
-    Ok((fd::adopt(STATUS).map_err(failed())?, fd::adopt(PROGRAM).map_err(failed())?))
+    Ok((
+        fd::adopt(STATUS).map_err(failed())?,
+        fd::adopt(PROGRAM).map_err(failed())?,
+    ))
 }
 
 fn limit_resources(compiled: &Compiled) -> io::Result<()> {

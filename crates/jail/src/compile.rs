@@ -1,6 +1,6 @@
 //! A plan made ready for the child: every string NUL-terminated, every list in place, so that nothing is allocated later.
 
-use std::ffi::{CString, NulError};
+use std::ffi::{CStr, CString, NulError};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -15,15 +15,39 @@ use crate::sys::mount::attr;
 /// One thing the child does to build its root. Paths are relative to the root that is being built.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Folder { path: CString },
-    Bind { source: usize, to: CString, attributes: u64 },
-    Touch { path: CString },
-    Memory { to: CString, options: CString, flags: libc::c_ulong },
-    Link { target: CString, to: CString },
-    Write { to: CString, content: Vec<u8> },
+    Folder {
+        path: CString,
+    },
+    Bind {
+        source: usize,
+        to: CString,
+        attributes: u64,
+    },
+    Touch {
+        path: CString,
+    },
+    Memory {
+        to: CString,
+        options: CString,
+        flags: libc::c_ulong,
+    },
+    Link {
+        target: CString,
+        to: CString,
+    },
+    Write {
+        to: CString,
+        content: Vec<u8>,
+    },
     Proc,
-    ReadOnlyAgain { path: CString },
-    Cover { path: CString, kind: HiddenKind, missing: Missing },
+    ReadOnlyAgain {
+        path: CString,
+    },
+    Cover {
+        path: CString,
+        kind: HiddenKind,
+        missing: Missing,
+    },
 }
 
 /// What it means when a thing to cover is not there.
@@ -34,6 +58,9 @@ pub(crate) enum Missing {
     /// It was there when the plan was made: somebody is changing the folder under us.
     Fails,
 }
+
+/// An empty folder in the root, shown wherever a folder is hidden.
+pub(crate) const EMPTY: &CStr = c".hidden";
 
 /// A place of the host that is opened before the child gives up the caller's identity.
 #[derive(Debug)]
@@ -57,14 +84,14 @@ pub(crate) struct Compiled {
     pub(crate) filter: Filter,
 }
 
-/// Read-only folders and files of `/proc` that tell of, or change, the machine.
-const PROC_READ_ONLY: &[&str] = &["proc/sys", "proc/fs", "proc/irq", "proc/bus"];
+/// What of `/proc` changes the machine for more than root: read-only.
+const PROC_READ_ONLY: &[&str] = &["proc/sys"];
+/// What of `/proc` tells of the machine, or changes it: not there.
 const PROC_HIDDEN_FILES: &[&str] = &[
     "proc/sysrq-trigger",
     "proc/kcore",
     "proc/kmsg",
     "proc/keys",
-    "proc/key-users",
     "proc/timer_list",
     "proc/kallsyms",
     "proc/sched_debug",
@@ -78,15 +105,20 @@ const PROC_HIDDEN_FILES: &[&str] = &[
     "proc/modules",
     "proc/iomem",
     "proc/ioports",
-    "proc/mtrr",
     "proc/config.gz",
     "proc/cmdline",
     "proc/diskstats",
     "proc/partitions",
-    "proc/swaps",
 ];
-const PROC_HIDDEN_FOLDERS: &[&str] =
-    &["proc/acpi", "proc/scsi", "proc/asound", "proc/driver", "proc/tty", "proc/dynamic_debug", "proc/pressure"];
+const PROC_HIDDEN_FOLDERS: &[&str] = &[
+    "proc/acpi",
+    "proc/scsi",
+    "proc/asound",
+    "proc/driver",
+    "proc/tty",
+    "proc/dynamic_debug",
+    "proc/pressure",
+];
 
 impl Compiled {
     pub(crate) fn new(plan: &Plan) -> Result<Compiled, NulError> {
@@ -95,7 +127,7 @@ impl Compiled {
             drop_groups: false,
             sources: vec![source("/dev/null".as_bytes(), "/dev/null")?],
             opened: Vec::new(),
-            steps: Vec::new(),
+            steps: vec![Step::Folder { path: EMPTY.to_owned() }],
             root_options: CString::new(format!("size=512k,nr_inodes=512,mode=0755{}", owner(plan.ids.inside)))?,
             uses: Vec::new(),
             handles: Vec::new(),
@@ -125,11 +157,25 @@ impl Compiled {
                 };
                 self.parents(to)?;
                 let is_file = from.is_file();
-                self.steps.push(if is_file { Step::Touch { path: relative(to)? } } else { Step::Folder { path: relative(to)? } });
-                self.sources.push(source(from.as_os_str().as_bytes(), &from.display().to_string())?);
-                self.steps.push(Step::Bind { source: self.sources.len() - 1, to: relative(to)?, attributes });
+                self.steps.push(if is_file {
+                    Step::Touch { path: relative(to)? }
+                } else {
+                    Step::Folder { path: relative(to)? }
+                });
+                self.sources
+                    .push(source(from.as_os_str().as_bytes(), &from.display().to_string())?);
+                self.steps.push(Step::Bind {
+                    source: self.sources.len() - 1,
+                    to: relative(to)?,
+                    attributes,
+                });
             }
-            Place::Memory { to, bytes, inodes, programs } => {
+            Place::Memory {
+                to,
+                bytes,
+                inodes,
+                programs,
+            } => {
                 self.parents(to)?;
                 self.steps.push(Step::Folder { path: relative(to)? });
                 let options = format!("size={bytes},nr_inodes={inodes},mode=0755{}", owner(inside));
@@ -137,41 +183,69 @@ impl Compiled {
                 if *programs == Programs::Never {
                     flags |= libc::MS_NOEXEC;
                 }
-                self.steps.push(Step::Memory { to: relative(to)?, options: CString::new(options)?, flags });
+                self.steps.push(Step::Memory {
+                    to: relative(to)?,
+                    options: CString::new(options)?,
+                    flags,
+                });
             }
             Place::Link { target, to } => {
                 self.parents(to)?;
-                self.steps.push(Step::Link { target: CString::new(target.as_str())?, to: relative(to)? });
+                self.steps.push(Step::Link {
+                    target: CString::new(target.as_str())?,
+                    to: relative(to)?,
+                });
             }
             Place::File { to, content } => {
                 self.parents(to)?;
-                self.steps.push(Step::Write { to: relative(to)?, content: content.clone() });
+                self.steps.push(Step::Write {
+                    to: relative(to)?,
+                    content: content.clone(),
+                });
             }
             Place::Proc => self.proc()?,
             Place::Device { name } => {
                 let path = format!("/dev/{name}");
-                self.steps.push(Step::Folder { path: relative("/dev")? });
+                self.steps.push(Step::Folder {
+                    path: relative("/dev")?,
+                });
                 self.steps.push(Step::Touch { path: relative(&path)? });
                 self.sources.push(source(path.as_bytes(), &path)?);
                 // Not `NODEV`: a device that cannot be opened is of no use.
                 let attributes = attr::NOSUID | attr::NOEXEC;
-                self.steps.push(Step::Bind { source: self.sources.len() - 1, to: relative(&path)?, attributes });
+                self.steps.push(Step::Bind {
+                    source: self.sources.len() - 1,
+                    to: relative(&path)?,
+                    attributes,
+                });
             }
             Place::Hidden { path, kind } => {
-                self.steps.push(Step::Cover { path: relative(path)?, kind: *kind, missing: Missing::Fails });
+                self.steps.push(Step::Cover {
+                    path: relative(path)?,
+                    kind: *kind,
+                    missing: Missing::Fails,
+                });
             }
         }
         Ok(())
     }
 
     fn proc(&mut self) -> Result<(), NulError> {
-        self.steps.push(Step::Folder { path: relative("/proc")? });
+        self.steps.push(Step::Folder {
+            path: relative("/proc")?,
+        });
         self.steps.push(Step::Proc);
         for path in PROC_READ_ONLY {
-            self.steps.push(Step::ReadOnlyAgain { path: CString::new(*path)? });
+            self.steps.push(Step::ReadOnlyAgain {
+                path: CString::new(*path)?,
+            });
         }
         for (path, kind) in proc_covers() {
-            self.steps.push(Step::Cover { path: CString::new(*path)?, kind: *kind, missing: Missing::Fine });
+            self.steps.push(Step::Cover {
+                path: CString::new(*path)?,
+                kind: *kind,
+                missing: Missing::Fine,
+            });
         }
         Ok(())
     }
@@ -189,7 +263,9 @@ impl Compiled {
     fn parents(&mut self, path: &str) -> Result<(), NulError> {
         for (index, _) in path.match_indices('/').filter(|(index, _)| *index > 0) {
             if let Some(parent) = path.get(..index) {
-                self.steps.push(Step::Folder { path: relative(parent)? });
+                self.steps.push(Step::Folder {
+                    path: relative(parent)?,
+                });
             }
         }
         Ok(())
@@ -219,5 +295,8 @@ fn relative(path: &str) -> Result<CString, NulError> {
 }
 
 fn source(path: &[u8], named: &str) -> Result<Source, NulError> {
-    Ok(Source { path: CString::new(path)?, named: named.to_owned() })
+    Ok(Source {
+        path: CString::new(path)?,
+        named: named.to_owned(),
+    })
 }

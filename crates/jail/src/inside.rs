@@ -149,7 +149,11 @@ pub fn limit(kind: Limit, value: u64) -> io::Result<()> {
 /// Makes `to` a copy of `from` that stays open in programs this process becomes.
 pub fn dup_onto(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    if from.as_raw_fd() == to { fd::set_close_on_exec(to, false) } else { fd::dup_onto(from.as_raw_fd(), to, 0) }
+    if from.as_raw_fd() == to {
+        fd::set_close_on_exec(to, false)
+    } else {
+        fd::dup_onto(from.as_raw_fd(), to, 0)
+    }
 }
 
 /// Writes all of `bytes`.
@@ -158,14 +162,28 @@ pub fn write_all(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Becomes the program at `path`; answers why it did not. Signals are as a program expects them.
-pub fn become_program(path: &Path, argv: &[String], env: &[(String, String)]) -> Result<std::convert::Infallible, ExecError> {
+pub fn become_program(
+    path: &Path,
+    argv: &[String],
+    env: &[(String, String)],
+) -> Result<std::convert::Infallible, ExecError> {
     use std::os::unix::ffi::OsStrExt;
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let argv = argv.iter().map(|one| CString::new(one.as_str())).collect::<Result<Vec<_>, _>>()?;
-    let env = env.iter().map(|(key, value)| CString::new(format!("{key}={value}"))).collect::<Result<Vec<_>, _>>()?;
+    let argv = argv
+        .iter()
+        .map(|one| CString::new(one.as_str()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let env = env
+        .iter()
+        .map(|(key, value)| CString::new(format!("{key}={value}")))
+        .collect::<Result<Vec<_>, _>>()?;
     process::default_signal(libc::SIGPIPE);
     process::default_signal(libc::SIGCHLD);
-    Err(ExecError::Refused(process::become_path(&path, &pointers(&argv), &pointers(&env))))
+    Err(ExecError::Refused(process::become_path(
+        &path,
+        &pointers(&argv),
+        &pointers(&env),
+    )))
 }
 
 /// Why a program was not started.
@@ -180,5 +198,9 @@ pub enum ExecError {
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
-    strings.iter().map(|one| one.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
+    strings
+        .iter()
+        .map(|one| one.as_ptr())
+        .chain(std::iter::once(std::ptr::null()))
+        .collect()
 }

@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 
+use crate::sys::fd;
+pub use crate::sys::fd::Space;
 use crate::sys::fence::{self, Stopped};
 use crate::sys::process::{self, Ending, Patience};
-pub use crate::sys::fd::Space;
-use crate::sys::fd;
 
 /// A confined child. Dropping it kills everything in it.
 #[derive(Debug)]
@@ -23,7 +23,14 @@ pub struct Jailed {
 
 impl Jailed {
     pub(crate) fn new(pid: i32, handle: OwnedFd, control: OwnedFd) -> Jailed {
-        Jailed { pid, handle: Some(handle), control, handles: Vec::new(), listener: None, landlock: 0 }
+        Jailed {
+            pid,
+            handle: Some(handle),
+            control,
+            handles: Vec::new(),
+            listener: None,
+            landlock: 0,
+        }
     }
 
     /// The first process, as the host numbers it.
@@ -53,7 +60,11 @@ impl Jailed {
 
     /// Kills everything in the jail, now. It is reaped when this value is dropped.
     pub fn kill(&self) -> io::Result<()> {
-        match self.handle.as_ref().map(|handle| process::signal_handle(handle.as_fd(), libc::SIGKILL)) {
+        match self
+            .handle
+            .as_ref()
+            .map(|handle| process::signal_handle(handle.as_fd(), libc::SIGKILL))
+        {
             Some(Err(error)) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
             _ => Ok(()),
         }
@@ -62,7 +73,10 @@ impl Jailed {
     /// Kills and waits until nothing of the jail is left.
     pub fn end(mut self) -> io::Result<Option<Ending>> {
         self.kill()?;
-        let ended = self.handle.take().map(|handle| process::wait_handle(handle.as_fd(), Patience::Forever));
+        let ended = self
+            .handle
+            .take()
+            .map(|handle| process::wait_handle(handle.as_fd(), Patience::Forever));
         ended.transpose().map(Option::flatten)
     }
 
@@ -92,7 +106,11 @@ fn reap_later(handle: OwnedFd) {
                 let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
             }
         };
-        thread::Builder::new().name("ringfence-reap".to_owned()).spawn(reap).ok().map(|_| sender)
+        thread::Builder::new()
+            .name("ringfence-reap".to_owned())
+            .spawn(reap)
+            .ok()
+            .map(|_| sender)
     });
     let unsent = match reaper {
         Some(reaper) => reaper.send(handle).err().map(|error| error.0),

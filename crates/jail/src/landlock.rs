@@ -62,7 +62,11 @@ pub(crate) fn restrict(places: &[(CString, Use)]) -> io::Result<u32> {
     const ABSTRACT_SOCKETS_AND_SIGNALS: u64 = 3;
     let version = fence::landlock_version()?;
     let scoped = if version >= 6 { ABSTRACT_SOCKETS_AND_SIGNALS } else { 0 };
-    let handled = fence::Handled { files: all_rights(version), net: 0, scoped };
+    let handled = fence::Handled {
+        files: all_rights(version),
+        net: 0,
+        scoped,
+    };
     let rules = fence::landlock_rules(handled, version)?;
     for (path, purpose) in places {
         let place = match fd::open_at(None, path, libc::O_PATH, 0) {

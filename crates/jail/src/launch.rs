@@ -47,7 +47,11 @@ pub enum LaunchError {
     Source { path: String, source: io::Error },
     /// A step in the child.
     #[error("cannot confine the sandbox ({stage}, step {index})")]
-    Confine { stage: String, index: u16, source: io::Error },
+    Confine {
+        stage: String,
+        index: u16,
+        source: io::Error,
+    },
     /// The child ended without a word.
     #[error("the sandbox ended before it began")]
     Vanished,
@@ -74,11 +78,13 @@ impl Launcher {
     /// Starts the thread.
     pub fn start() -> io::Result<Launcher> {
         let (requests, inbox) = mpsc::channel::<(Plan, Answer)>();
-        thread::Builder::new().name("ringfence-launch".to_owned()).spawn(move || {
-            for (plan, answer) in inbox {
-                answer(launch(&plan));
-            }
-        })?;
+        thread::Builder::new()
+            .name("ringfence-launch".to_owned())
+            .spawn(move || {
+                for (plan, answer) in inbox {
+                    answer(launch(&plan));
+                }
+            })?;
         Ok(Launcher { requests })
     }
 
@@ -105,13 +111,24 @@ impl Ids {
         const INSIDE: u32 = 1000;
         let (user, group) = process::effective_ids();
         if user != 0 {
-            return Ok(Ids { inside: INSIDE, user, group });
+            return Ok(Ids {
+                inside: INSIDE,
+                user,
+                group,
+            });
         }
         let map = fs::read_to_string("/proc/self/uid_map")?;
         let number = spare_number(&map, getrandom::u32()?).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::Unsupported, "no unprivileged user number is mapped here to run a sandbox as")
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "no unprivileged user number is mapped here to run a sandbox as",
+            )
         })?;
-        Ok(Ids { inside: INSIDE, user: number, group: number })
+        Ok(Ids {
+            inside: INSIDE,
+            user: number,
+            group: number,
+        })
     }
 }
 
@@ -140,7 +157,11 @@ fn launch(plan: &Plan) -> Result<Jailed, LaunchError> {
     let (control, childs_control) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
     socket::limit_patience(status.as_fd(), PATIENCE).map_err(LaunchError::Sockets)?;
     process::block_signals(true).map_err(LaunchError::Namespaces)?;
-    let ends = Ends { status: childs_status.as_fd(), control: childs_control.as_fd(), program: plan.program.as_fd() };
+    let ends = Ends {
+        status: childs_status.as_fd(),
+        control: childs_control.as_fd(),
+        program: plan.program.as_fd(),
+    };
     let cloned = process::clone_into(NAMESPACES);
     if let Ok(Cloned::Child) = cloned {
         child::run(&mut compiled, &ends);
@@ -186,11 +207,20 @@ fn follow(status: &OwnedFd, compiled: &Compiled, jailed: &mut Jailed) -> Result<
 fn failure(stage: u8, index: u16, number: i32, compiled: &Compiled) -> LaunchError {
     let source = io::Error::from_raw_os_error(number);
     if stage == Stage::Source as u8 {
-        let path = compiled.sources.get(usize::from(index)).map_or_else(String::new, |source| source.named.clone());
+        let path = compiled
+            .sources
+            .get(usize::from(index))
+            .map_or_else(String::new, |source| source.named.clone());
         return LaunchError::Source { path, source };
     }
-    let name = child::STAGES.iter().find(|(known, _)| *known as u8 == stage).map_or("unknown", |(_, name)| name);
-    let detail = compiled.steps.get(usize::from(index)).filter(|_| stage == Stage::Build as u8);
+    let name = child::STAGES
+        .iter()
+        .find(|(known, _)| *known as u8 == stage)
+        .map_or("unknown", |(_, name)| name);
+    let detail = compiled
+        .steps
+        .get(usize::from(index))
+        .filter(|_| stage == Stage::Build as u8);
     let stage = detail.map_or_else(|| name.to_owned(), |step| format!("{name} {step:?}"));
     LaunchError::Confine { stage, index, source }
 }
@@ -203,7 +233,11 @@ fn give_identity(pid: i32, ids: Ids) -> Result<(), LaunchError> {
         // The kernel demands this before an ordinary user may write a group map.
         fs::write(format!("/proc/{pid}/setgroups"), "deny").map_err(failed)?;
     }
-    fs::write(format!("/proc/{pid}/gid_map"), format!("{} {} 1", ids.inside, ids.group)).map_err(failed)?;
+    fs::write(
+        format!("/proc/{pid}/gid_map"),
+        format!("{} {} 1", ids.inside, ids.group),
+    )
+    .map_err(failed)?;
     fs::write(format!("/proc/{pid}/uid_map"), format!("{} {} 1", ids.inside, ids.user)).map_err(failed)
 }
 

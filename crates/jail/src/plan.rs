@@ -58,7 +58,12 @@ pub enum Place {
     /// A folder or file of the host, with everything mounted below it.
     Host { from: PathBuf, to: String, access: Access },
     /// Memory that is a file system of its own.
-    Memory { to: String, bytes: u64, inodes: u64, programs: Programs },
+    Memory {
+        to: String,
+        bytes: u64,
+        inodes: u64,
+        programs: Programs,
+    },
     /// A link.
     Link { target: String, to: String },
     /// A small file made for the jail.

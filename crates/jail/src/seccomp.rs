@@ -149,25 +149,51 @@ fn program_checks() -> Vec<(u32, Action)> {
         // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
         (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
         (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
-        (number(libc::SYS_ioctl), Action::Check(Check::NoneOf(1, &[TIOCSTI, TIOCLINUX]))),
-        (number(libc::SYS_personality), Action::Check(Check::OneOf(0, SEEN_PERSONALITIES))),
+        (
+            number(libc::SYS_ioctl),
+            Action::Check(Check::NoneOf(1, &[TIOCSTI, TIOCLINUX])),
+        ),
+        (
+            number(libc::SYS_personality),
+            Action::Check(Check::OneOf(0, SEEN_PERSONALITIES)),
+        ),
     ]
 }
 
 fn load(offset: u32) -> Instruction {
-    Instruction { code: 0x20, if_true: 0, if_false: 0, value: offset }
+    Instruction {
+        code: 0x20,
+        if_true: 0,
+        if_false: 0,
+        value: offset,
+    }
 }
 
 fn answer(value: u32) -> Instruction {
-    Instruction { code: 0x06, if_true: 0, if_false: 0, value }
+    Instruction {
+        code: 0x06,
+        if_true: 0,
+        if_false: 0,
+        value,
+    }
 }
 
 fn jump_equal(value: u32, if_true: u8, if_false: u8) -> Instruction {
-    Instruction { code: 0x15, if_true, if_false, value }
+    Instruction {
+        code: 0x15,
+        if_true,
+        if_false,
+        value,
+    }
 }
 
 fn jump_any_bit(value: u32, if_true: u8, if_false: u8) -> Instruction {
-    Instruction { code: 0x45, if_true, if_false, value }
+    Instruction {
+        code: 0x45,
+        if_true,
+        if_false,
+        value,
+    }
 }
 
 fn argument(index: u32) -> Instruction {
@@ -190,7 +216,12 @@ fn compile(mut rules: Vec<(u32, Action)>, default: Action) -> Filter {
         jump_equal(ARCHITECTURE, 1, 0),
         answer(KILL),
         load(0),
-        Instruction { code: 0x35, if_true: 0, if_false: 1, value: FOREIGN },
+        Instruction {
+            code: 0x35,
+            if_true: 0,
+            if_false: 1,
+            value: FOREIGN,
+        },
         answer(KILL),
     ];
     program.extend(tree(&ranges));
@@ -215,12 +246,27 @@ fn tree(ranges: &[(u32, Action)]) -> Vec<Instruction> {
     let pivot = above.first().map_or(0, |(start, _)| *start);
     let (below, above) = (tree(below), tree(above));
     let mut code = match u8::try_from(below.len()) {
-        Ok(skip) => vec![Instruction { code: 0x35, if_true: skip, if_false: 0, value: pivot }],
+        Ok(skip) => vec![Instruction {
+            code: 0x35,
+            if_true: skip,
+            if_false: 0,
+            value: pivot,
+        }],
         Err(_) => {
             let skip = u32::try_from(below.len()).unwrap_or(u32::MAX);
             vec![
-                Instruction { code: 0x35, if_true: 0, if_false: 1, value: pivot },
-                Instruction { code: 0x05, if_true: 0, if_false: 0, value: skip },
+                Instruction {
+                    code: 0x35,
+                    if_true: 0,
+                    if_false: 1,
+                    value: pivot,
+                },
+                Instruction {
+                    code: 0x05,
+                    if_true: 0,
+                    if_false: 0,
+                    value: skip,
+                },
             ]
         }
     };

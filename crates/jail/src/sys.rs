@@ -3,7 +3,10 @@
 //! Functions take ordinary types and answer `io::Result`. Those marked *signal-safe* neither allocate nor take a lock, so
 //! they may run between `clone3` and `execveat`, where another thread may have held the allocator's lock when the copy
 //! was made. Every call goes through `libc::syscall` or a libc wrapper that is a plain system call.
-#![expect(unsafe_code, reason = "this module is the one place where the kernel is called directly")]
+#![expect(
+    unsafe_code,
+    reason = "this module is the one place where the kernel is called directly"
+)]
 
 pub(crate) mod fd;
 pub(crate) mod fence;
@@ -19,10 +22,18 @@ use std::io;
 
 /// Turns the kernel's `-1` into the error it left behind. Signal-safe.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// The same for calls that answer an `int`. Signal-safe.
 fn check_int(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }

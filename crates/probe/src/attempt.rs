@@ -52,7 +52,10 @@ pub(crate) struct Attempt {
 
 /// A try that is told by a name of its own.
 pub(crate) fn attempt<T: Into<Tried>>(part: impl Into<String>, act: impl FnOnce() -> T + 'static) -> Attempt {
-    Attempt { part: part.into(), act: Box::new(|| act().into()) }
+    Attempt {
+        part: part.into(),
+        act: Box::new(|| act().into()),
+    }
 }
 
 /// What the host reads of one try.
@@ -90,7 +93,10 @@ pub fn attempt_main(arguments: &[String]) -> ExitCode {
         ["try", targets, ids @ ..] => try_all(targets, ids),
         ["hog", what, rest @ ..] => hog::run(what, rest),
         ["supervise", name] => supervise::run(name),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this entry is for the probes")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "this entry is for the probes",
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -136,11 +142,27 @@ fn try_one(id: u16, attempt: Attempt) -> io::Result<()> {
     let name = part.clone();
     let ended = attack::fork_and(PATIENCE, move || {
         let line = match act() {
-            Tried::Succeeded(detail) => Line { id, part, outcome: Heard::Succeeded, errno: None, detail },
-            Tried::WithoutEffect(detail) => Line { id, part, outcome: Heard::WithoutEffect, errno: None, detail },
-            Tried::Refused(error) => {
-                Line { id, part, outcome: Heard::Refused, errno: error.raw_os_error(), detail: error.to_string() }
-            }
+            Tried::Succeeded(detail) => Line {
+                id,
+                part,
+                outcome: Heard::Succeeded,
+                errno: None,
+                detail,
+            },
+            Tried::WithoutEffect(detail) => Line {
+                id,
+                part,
+                outcome: Heard::WithoutEffect,
+                errno: None,
+                detail,
+            },
+            Tried::Refused(error) => Line {
+                id,
+                part,
+                outcome: Heard::Refused,
+                errno: error.raw_os_error(),
+                detail: error.to_string(),
+            },
         };
         i32::from(say(&line).is_err())
     })?;
@@ -150,7 +172,13 @@ fn try_one(id: u16, attempt: Attempt) -> io::Result<()> {
         Forked::Ended(Ending::Killed(signal)) => (Heard::Killed, format!("signal {signal}")),
         Forked::TooLong => (Heard::Stuck, "no end".to_owned()),
     };
-    say(&Line { id, part: name, outcome, errno: None, detail })
+    say(&Line {
+        id,
+        part: name,
+        outcome,
+        errno: None,
+        detail,
+    })
 }
 
 /// Says one line.

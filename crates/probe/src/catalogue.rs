@@ -118,16 +118,31 @@ const FILES: &[Row] = &[
 ];
 
 const LINKS: &[Row] = &[
-    (15, "a link that the host follows when it takes files out", "namespace", Outside),
+    (
+        15,
+        "a link that the host follows when it takes files out",
+        "namespace",
+        Outside,
+    ),
     (16, "write through a link", "namespace+landlock", Inside),
-    (17, "swap a folder and a link while the host copies", "namespace", Outside),
+    (
+        17,
+        "swap a folder and a link while the host copies",
+        "namespace",
+        Outside,
+    ),
     (18, "rename the folder above something hidden", "namespace", Inside),
     (19, "make a denied name that was not there", "namespace", Inside),
     (20, "make a file that a deny glob names", "namespace", Outside),
     (21, "archive with names that climb", "", NO_ARCHIVES),
     (22, "archive with a link, then a file below it", "", NO_ARCHIVES),
     (23, "setuid file with a second name leaves", "namespace", Outside),
-    (24, "fifo, device or socket among the results", "namespace+seccomp", Outside),
+    (
+        24,
+        "fifo, device or socket among the results",
+        "namespace+seccomp",
+        Outside,
+    ),
 ];
 
 const SECRETS: &[Row] = &[
@@ -139,7 +154,12 @@ const SECRETS: &[Row] = &[
     (30, "browser profiles and keyrings", "namespace", Inside),
     (31, "write a shell's start file", "namespace+landlock", Inside),
     (32, "write git hooks and configuration", "namespace+landlock", Inside),
-    (33, "write files that tools load by themselves", "namespace+landlock", Inside),
+    (
+        33,
+        "write files that tools load by themselves",
+        "namespace+landlock",
+        Inside,
+    ),
     (34, "secrets in environments", "namespace", Inside),
 ];
 
@@ -188,7 +208,12 @@ const DEVICES: &[Row] = &[
     (67, "open the machine's devices", "namespace", Inside),
     (68, "push characters into a terminal", "seccomp", Inside),
     (69, "paste into a console", "seccomp", Inside),
-    (70, "terminal sequences in output", "", Never("a sandbox hands out bytes; whoever shows them on a terminal cleans them")),
+    (
+        70,
+        "terminal sequences in output",
+        "",
+        Never("a sandbox hands out bytes; whoever shows them on a terminal cleans them"),
+    ),
     (71, "shared memory as a channel or for programs", "namespace", Inside),
 ];
 
@@ -245,11 +270,21 @@ const GROUPS: &[Row] = &[
 const ORCHESTRATOR: &[Row] = &[
     (153, "names that climb", "policy", Outside),
     (154, "another sandbox's files", "namespace", Outside),
-    (155, "end while running, twice, and while files are taken out", "watch", Outside),
+    (
+        155,
+        "end while running, twice, and while files are taken out",
+        "watch",
+        Outside,
+    ),
     (156, "files that go in by a trick", "policy+quota", Outside),
     (157, "times that are none", "policy", Outside),
     (158, "a policy above its ceiling", "policy", Outside),
-    (159, "a level raised by the text of a task", "", Never("there are no tasks in words yet")),
+    (
+        159,
+        "a level raised by the text of a task",
+        "",
+        Never("there are no tasks in words yet"),
+    ),
     (160, "the supervisor is killed", "namespace", Outside),
 ];
 
@@ -271,7 +306,13 @@ const ALL: &[(Class, &[Row])] = &[
 /// Every probe, by number.
 pub fn catalogue() -> impl Iterator<Item = Probe> {
     ALL.iter().flat_map(|(class, rows)| {
-        rows.iter().map(|(id, name, by, how)| Probe { id: *id, class: *class, name, by, how: *how })
+        rows.iter().map(|(id, name, by, how)| Probe {
+            id: *id,
+            class: *class,
+            name,
+            by,
+            how: *how,
+        })
     })
 }
 

@@ -54,15 +54,24 @@ pub(crate) struct Judged {
 
 impl Judged {
     pub(crate) fn held(detail: impl Into<String>) -> Judged {
-        Judged { outcome: Outcome::Held, detail: detail.into() }
+        Judged {
+            outcome: Outcome::Held,
+            detail: detail.into(),
+        }
     }
 
     pub(crate) fn broken(detail: impl Into<String>) -> Judged {
-        Judged { outcome: Outcome::Broken, detail: detail.into() }
+        Judged {
+            outcome: Outcome::Broken,
+            detail: detail.into(),
+        }
     }
 
     pub(crate) fn unenforceable(detail: impl Into<String>) -> Judged {
-        Judged { outcome: Outcome::Unenforceable, detail: detail.into() }
+        Judged {
+            outcome: Outcome::Unenforceable,
+            detail: detail.into(),
+        }
     }
 
     /// `broken` where `why` says something.
@@ -88,7 +97,12 @@ pub async fn run(
     progress: &mut dyn FnMut(&Finding),
 ) -> Result<Report, ProbeError> {
     let stage = Stage::new(policy, exe)?;
-    let drive = Drive { native, policy, stage: &stage, exe: exe.to_owned() };
+    let drive = Drive {
+        native,
+        policy,
+        stage: &stage,
+        exe: exe.to_owned(),
+    };
     let mut findings: BTreeMap<u16, Finding> = BTreeMap::new();
     let mut tell = |probe: &Probe, judged: Judged| {
         let finding = drive.finding(probe, judged);
@@ -99,7 +113,10 @@ pub async fn run(
     lines.extend(code::lines(&drive).await?);
     for probe in catalogue() {
         let judged = match probe.how {
-            How::Never(why) => Judged { outcome: Outcome::NotApplicable, detail: why.to_owned() },
+            How::Never(why) => Judged {
+                outcome: Outcome::NotApplicable,
+                detail: why.to_owned(),
+            },
             How::Inside => judge::lines(&probe, &lines, &stage),
             How::Abuse => abuse::probe(&drive, probe.id, &lines).await,
             How::Outside => drive.outside(probe.id).await,
@@ -111,41 +128,67 @@ pub async fn run(
             tell(&probe, Judged::broken("a file of the host was changed"));
         }
     }
-    Ok(Report { probes: findings.into_values().collect() })
+    Ok(Report {
+        probes: findings.into_values().collect(),
+    })
 }
 
 impl Drive<'_> {
     fn finding(&self, probe: &Probe, judged: Judged) -> Finding {
-        let by = if probe.by.contains('.') { self.mechanism(probe.by) } else { probe.by.to_owned() };
-        Finding { id: probe.id, class: probe.class, name: probe.name, outcome: judged.outcome, by, detail: judged.detail }
+        let by = if probe.by.contains('.') {
+            self.mechanism(probe.by)
+        } else {
+            probe.by.to_owned()
+        };
+        Finding {
+            id: probe.id,
+            class: probe.class,
+            name: probe.name,
+            outcome: judged.outcome,
+            by,
+            detail: judged.detail,
+        }
     }
 
     /// What holds a rule of the policy on this machine.
     fn mechanism(&self, rule: &str) -> String {
-        let enforced = self.spec(&[]).map(|spec| self.native.enforcement(&spec)).unwrap_or_default();
+        let enforced = self
+            .spec(&[])
+            .map(|spec| self.native.enforcement(&spec))
+            .unwrap_or_default();
         let found = enforced.into_iter().find(|one| one.rule == rule);
         found.map_or_else(|| "none".to_owned(), |one| one.by.name().to_owned())
     }
 
     /// The policy under test with the shown folder, and `settings` over it.
     pub(crate) fn spec(&self, settings: &[(&str, &str)]) -> Result<Arc<Spec>, ProbeError> {
-        let mounts = serde_json::json!([{ "path": SHOWN, "access": "ro", "from": self.stage.shown.path() }]).to_string();
+        let mounts =
+            serde_json::json!([{ "path": SHOWN, "access": "ro", "from": self.stage.shown.path() }]).to_string();
         let mut draft = self.policy.to_draft().set("fs.mounts", &mounts)?;
         for (key, value) in settings {
             draft = draft.set(key, value)?;
         }
         let policy = draft.under(&Ceiling::own_word())?;
-        let options = Options { folders: Some(self.stage.work.path().join("places")), ..Options::default() };
+        let options = Options {
+            folders: Some(self.stage.work.path().join("places")),
+            ..Options::default()
+        };
         Ok(Arc::new(Spec::new(&policy, &options)?))
     }
 
     /// All attempts that can share one execution.
     async fn attempts(&self) -> Result<Vec<Line>, ProbeError> {
-        let ids = catalogue().filter(|probe| probe.how == How::Inside).map(|probe| probe.id.to_string());
+        let ids = catalogue()
+            .filter(|probe| probe.how == How::Inside)
+            .map(|probe| probe.id.to_string());
         let mut words = vec![ENTRY.to_owned(), "try".to_owned(), Stage::targets_inside()];
         words.extend(ids);
         // Time and output are not what these are about.
-        let settings = [("proc.wall_timeout", "2m"), ("proc.cpu_time", "2m"), ("proc.output", "4MiB")];
+        let settings = [
+            ("proc.wall_timeout", "2m"),
+            ("proc.cpu_time", "2m"),
+            ("proc.output", "4MiB"),
+        ];
         let shot = self.shoot(&settings, program(PROGRAM, words)).await?;
         Ok(shot.lines())
     }

@@ -87,8 +87,13 @@ impl Report {
                 finding.detail
             );
         }
-        let counts = [Outcome::Held, Outcome::Broken, Outcome::Unenforceable, Outcome::NotApplicable]
-            .map(|outcome| format!("{} {}", self.count(outcome), outcome.name().to_lowercase()));
+        let counts = [
+            Outcome::Held,
+            Outcome::Broken,
+            Outcome::Unenforceable,
+            Outcome::NotApplicable,
+        ]
+        .map(|outcome| format!("{} {}", self.count(outcome), outcome.name().to_lowercase()));
         let _ = writeln!(text, "{} probes: {}", self.probes.len(), counts.join(", "));
         text
     }

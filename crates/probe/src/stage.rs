@@ -22,8 +22,9 @@ pub(crate) const SHOWN: &str = "/probe";
 pub(crate) const PROGRAM: &str = "/probe/ringfence-probe";
 const TARGETS: &str = "targets.json";
 /// Folders that are not a program's to write in.
-const OUTSIDE: [&str; 14] =
-    ["/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/proc", "/dev", "/home", "/root", "/var", "/run", "/sys", "/boot"];
+const OUTSIDE: [&str; 14] = [
+    "/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/proc", "/dev", "/home", "/root", "/var", "/run", "/sys", "/boot",
+];
 const MASKS: [&str; 4] = ["/proc/kcore", "/proc/sysrq-trigger", "/proc/sys", "/"];
 
 /// A step of setting the stage that failed.
@@ -81,7 +82,10 @@ impl Stage {
         write(&hidden.path().join("canary"), &secret)?;
         let undenied = show(shown.path(), policy, &secret)?;
         let program = shown.path().join("ringfence-probe");
-        let failed = |source| StageError::Program { path: exe.to_owned(), source };
+        let failed = |source| StageError::Program {
+            path: exe.to_owned(),
+            source,
+        };
         fs::copy(exe, &program).map_err(failed)?;
         fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(failed)?;
         let mut listeners = JoinSet::new();
@@ -92,7 +96,16 @@ impl Stage {
         let targets = targets(policy, &marker, hidden.path(), port);
         let described = serde_json::to_vec(&targets).map_err(|error| StageError::Secret(error.into()))?;
         write(&shown.path().join(TARGETS), &described)?;
-        Ok(Stage { targets, shown, work, undenied, hidden, secret, shared, _listeners: listeners })
+        Ok(Stage {
+            targets,
+            shown,
+            work,
+            undenied,
+            hidden,
+            secret,
+            shared,
+            _listeners: listeners,
+        })
     }
 
     /// Where the attacker finds the targets.
@@ -122,7 +135,10 @@ impl Drop for Stage {
 }
 
 fn folder() -> Result<TempDir, StageError> {
-    let folder = tempfile::Builder::new().prefix("ringfence-probe-").tempdir().map_err(StageError::Folder)?;
+    let folder = tempfile::Builder::new()
+        .prefix("ringfence-probe-")
+        .tempdir()
+        .map_err(StageError::Folder)?;
     // Everybody may look: what keeps an attacker out must be the fence.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(StageError::Folder)?;
     Ok(folder)
@@ -142,7 +158,10 @@ fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
         fs::write(path, content)?;
         fs::set_permissions(path, Permissions::from_mode(0o644))
     };
-    make().map_err(|source| StageError::Make { path: path.to_owned(), source })
+    make().map_err(|source| StageError::Make {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Fills the folder that is shown. A secret that the policy does not deny would be shown on purpose: it is left out, and
@@ -181,7 +200,11 @@ fn listen(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> i
             let _ = stream.write_all(said.as_bytes()).await;
         }
     });
-    let paths = [hidden.join("socket"), shown.join("left.sock"), shown.join("home/project/service.sock")];
+    let paths = [
+        hidden.join("socket"),
+        shown.join("left.sock"),
+        shown.join("home/project/service.sock"),
+    ];
     let mut sockets = vec![PlainUnixListener::bind_addr(&SocketAddr::from_abstract_name(marker)?)?];
     for path in paths {
         sockets.push(PlainUnixListener::bind(&path)?);
@@ -219,7 +242,10 @@ fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
         runtimes: words(&["/proc/1/exe", "/proc/self/exe", PROGRAM]),
         masks: words(&MASKS),
         victims: std::iter::once(itself).chain(parent.filter(|pid| *pid > 1)).collect(),
-        env: words(&["PATH", "HOME", "TMPDIR", "RINGFENCE"]).into_iter().chain(policy.env().keys().cloned()).collect(),
+        env: words(&["PATH", "HOME", "TMPDIR", "RINGFENCE"])
+            .into_iter()
+            .chain(policy.env().keys().cloned())
+            .collect(),
         leaks: name.into_iter().collect(),
         port,
         addresses: own_addresses(),

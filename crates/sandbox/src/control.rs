@@ -63,7 +63,10 @@ impl Control {
         rustix::io::ioctl_fionbio(&copy, true).map_err(|error| ControlError::Socket(error.into()))?;
         let interest = Interest::READABLE.add(Interest::WRITABLE);
         let socket = AsyncFd::with_interest(Socket(copy), interest).map_err(ControlError::Socket)?;
-        Ok(Control { socket, orders: Orders::new() })
+        Ok(Control {
+            socket,
+            orders: Orders::new(),
+        })
     }
 
     /// Sends an order; its answer comes later.
@@ -72,7 +75,9 @@ impl Control {
         let mut frame = Vec::new();
         encode_frame(order, &mut frame).map_err(|_| ControlError::Nonsense)?;
         let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        let send = self.socket.async_io(Interest::WRITABLE, |inner| socket::send(inner.0.as_fd(), &frame, &numbers));
+        let send = self.socket.async_io(Interest::WRITABLE, |inner| {
+            socket::send(inner.0.as_fd(), &frame, &numbers)
+        });
         match timeout(PATIENCE, send).await {
             Err(_) => Err(ControlError::Silent),
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(ControlError::Gone),
@@ -91,7 +96,9 @@ impl Control {
         }
         match report {
             Report::PrepareFailed { reason, .. } | Report::WipeFailed { reason } | Report::ZygoteFailed { reason } => {
-                Err(ControlError::Failed { reason: reason.into_string() })
+                Err(ControlError::Failed {
+                    reason: reason.into_string(),
+                })
             }
             Report::Ready { .. } | Report::Prepared { .. } | Report::Finished { .. } | Report::Wiped => Ok(report),
         }
@@ -99,8 +106,9 @@ impl Control {
 
     async fn receive(&mut self) -> Result<Report, ControlError> {
         let mut packet = [0; REPORT_BYTES];
-        let receive =
-            self.socket.async_io(Interest::READABLE, |inner| socket::receive(inner.0.as_fd(), &mut packet));
+        let receive = self.socket.async_io(Interest::READABLE, |inner| {
+            socket::receive(inner.0.as_fd(), &mut packet)
+        });
         let (length, _) = match timeout(PATIENCE, receive).await {
             Err(_) => return Err(ControlError::Silent),
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => return Err(ControlError::Gone),

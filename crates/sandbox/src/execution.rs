@@ -171,7 +171,12 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(number: u32, language: Language, end: OwnedFd, leaf: Option<Leaf>) -> Result<Prepared, RunError> {
-        Ok(Prepared { number, language, pipe: Pipe::new(end)?, leaf })
+        Ok(Prepared {
+            number,
+            language,
+            pipe: Pipe::new(end)?,
+            leaf,
+        })
     }
 
     /// TypeScript and JavaScript are one engine.
@@ -191,7 +196,9 @@ impl Prepared {
             }
             Ok(())
         };
-        time::timeout(READY_PATIENCE, ready).await.map_err(|_| RunError::NotPrepared)?
+        time::timeout(READY_PATIENCE, ready)
+            .await
+            .map_err(|_| RunError::NotPrepared)?
     }
 }
 
@@ -216,7 +223,12 @@ struct Taken<'a> {
 
 impl<'a> Taken<'a> {
     fn new(most: u64, words: Option<&'a mut dyn Words>) -> Taken<'a> {
-        Taken { words, most, written: (0, 0), value: Vec::new() }
+        Taken {
+            words,
+            most,
+            written: (0, 0),
+            value: Vec::new(),
+        }
     }
 
     fn floods(&self) -> bool {
@@ -298,7 +310,14 @@ pub(crate) async fn follow(
         watched.note_processes(sandbox);
     }
     let (value, written, wall) = (taken.value, taken.written, started.elapsed());
-    Ok(Followed { verdict, value, written, wall, violations, watched })
+    Ok(Followed {
+        verdict,
+        value,
+        written,
+        wall,
+        violations,
+        watched,
+    })
 }
 
 async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<ringfence_jail::Stopped, RunError> {
@@ -321,14 +340,22 @@ impl Violations {
             self.more += 1;
             return;
         }
-        let detail = stopped.name().map_or_else(|| format!("system call {}", stopped.number), str::to_owned);
-        self.listed.push(Violation { kind: "syscall", detail, rule: "proc.syscalls" });
+        let detail = stopped
+            .name()
+            .map_or_else(|| format!("system call {}", stopped.number), str::to_owned);
+        self.listed.push(Violation {
+            kind: "syscall",
+            detail,
+            rule: "proc.syscalls",
+        });
     }
 }
 
 /// Whether the child itself said that it is done.
 pub(crate) fn is_done(followed: &Result<Followed, RunError>) -> bool {
-    followed.as_ref().is_ok_and(|followed| followed.verdict == Verdict::Finished)
+    followed
+        .as_ref()
+        .is_ok_and(|followed| followed.verdict == Verdict::Finished)
 }
 
 /// Judges an execution after nothing of it is left: what the kernel counted outweighs what the child said.
@@ -355,7 +382,9 @@ pub(crate) fn conclude(
         Err(error) => return Err(error),
     };
     let counted = followed.watched.counted(sandbox, prepared.leaf.as_ref())?;
-    let out_of_memory = outcome.as_ref().is_some_and(|outcome| outcome.kind == OutcomeKind::OutOfMemory);
+    let out_of_memory = outcome
+        .as_ref()
+        .is_some_and(|outcome| outcome.kind == OutcomeKind::OutOfMemory);
     let verdict = match (followed.verdict, counted.limit) {
         (Verdict::Finished, Some(limit)) => Verdict::Limit(limit),
         // Where the kernel's answer to a request for memory is the limit, only the program sees it.
@@ -367,7 +396,11 @@ pub(crate) fn conclude(
         verdict,
         outcome,
         value: followed.value,
-        usage: Usage { wall: followed.wall, cpu: counted.cpu, peak_memory: counted.peak_memory },
+        usage: Usage {
+            wall: followed.wall,
+            cpu: counted.cpu,
+            peak_memory: counted.peak_memory,
+        },
         written: followed.written,
         violations: followed.violations.listed,
         more_violations: followed.violations.more,
@@ -390,7 +423,14 @@ impl Feed {
         let stdin_open = task.stdin.is_some();
         pipe.give(&ToChild::Job(job))?;
         let source_open = !matches!(task.kind, TaskKind::Program { .. });
-        Ok(Feed { source, sent: 0, source_open, stdin: task.stdin, piece: Vec::new(), stdin_open })
+        Ok(Feed {
+            source,
+            sent: 0,
+            source_open,
+            stdin: task.stdin,
+            piece: Vec::new(),
+            stdin_open,
+        })
     }
 
     fn pump(&mut self, pipe: &mut Pipe) -> Result<(), PipeError> {
@@ -434,18 +474,41 @@ impl Feed {
 fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
     let too_large = |what: &str| RunError::Job { what: what.to_owned() };
     let text = |value: &str, what: &str| Text::new(value).map_err(|_| too_large(what));
-    let mut args = task.args.iter().map(|one| text(one, "arguments")).collect::<Result<Vec<_>, _>>()?;
+    let mut args = task
+        .args
+        .iter()
+        .map(|one| text(one, "arguments"))
+        .collect::<Result<Vec<_>, _>>()?;
     let (kind, source) = match &task.kind {
-        TaskKind::Code { language, file_name, source } => {
+        TaskKind::Code {
+            language,
+            file_name,
+            source,
+        } => {
             let args = List::new(args).map_err(|_| too_large("arguments"))?;
             let file_name = Text::cut(file_name);
             let source_bytes = source.len() as u64;
-            (JobKind::Code { language: *language, file_name, args, source_bytes }, source.clone().into_bytes())
+            (
+                JobKind::Code {
+                    language: *language,
+                    file_name,
+                    args,
+                    source_bytes,
+                },
+                source.clone().into_bytes(),
+            )
         }
         TaskKind::Shell { file_name, source } => {
             let args = List::new(args).map_err(|_| too_large("arguments"))?;
             let source_bytes = source.len() as u64;
-            (JobKind::Shell { file_name: Text::cut(file_name), args, source_bytes }, source.clone().into_bytes())
+            (
+                JobKind::Shell {
+                    file_name: Text::cut(file_name),
+                    args,
+                    source_bytes,
+                },
+                source.clone().into_bytes(),
+            )
         }
         TaskKind::Program { program } => {
             args.insert(0, text(program, "the program's name")?);
@@ -454,10 +517,26 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
         }
     };
     let env = sandbox.spec.env.iter().map(|(name, value)| {
-        Ok((Text::new(name.as_str()).map_err(|_| too_large("env"))?, text(value, "env")?))
+        Ok((
+            Text::new(name.as_str()).map_err(|_| too_large("env"))?,
+            text(value, "env")?,
+        ))
     });
     let env = env.collect::<Result<Vec<_>, RunError>>()?;
-    let stdin = if task.stdin.is_some() { StdinMode::Stream } else { StdinMode::Empty };
+    let stdin = if task.stdin.is_some() {
+        StdinMode::Stream
+    } else {
+        StdinMode::Empty
+    };
     let env = List::new(env).map_err(|_| too_large("env"))?;
-    Ok((Job { version: VERSION, kind, cwd: Text::cut("/workspace"), env, stdin }, source))
+    Ok((
+        Job {
+            version: VERSION,
+            kind,
+            cwd: Text::cut("/workspace"),
+            env,
+            stdin,
+        },
+        source,
+    ))
 }

@@ -80,49 +80,81 @@ pub struct Collected {
 impl Sandbox {
     /// Copies a file of the host to `name` in the workspace.
     pub fn put(&self, from: &Path, name: &RelPath) -> Result<String, PutError> {
-        let file = File::open(from).map_err(|source| PutError::Read { path: from.to_owned(), source })?;
-        let found = file.metadata().map_err(|source| PutError::Read { path: from.to_owned(), source })?;
+        let file = File::open(from).map_err(|source| PutError::Read {
+            path: from.to_owned(),
+            source,
+        })?;
+        let found = file.metadata().map_err(|source| PutError::Read {
+            path: from.to_owned(),
+            source,
+        })?;
         if !found.is_file() {
             let source = io::Error::new(io::ErrorKind::InvalidInput, "not a plain file");
-            return Err(PutError::Read { path: from.to_owned(), source });
+            return Err(PutError::Read {
+                path: from.to_owned(),
+                source,
+            });
         }
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
         let ids = self.ids();
         // A jail's own file systems accept no files of users they do not know.
         let written = ringfence_jail::as_file_user(ids.user, ids.group, || write_in(workspace, name, file));
         let written = written.map_err(|_| PutError::Abandoned)?;
-        written.map_err(|source| PutError::Write { name: name.as_str().to_owned(), source })
+        written.map_err(|source| PutError::Write {
+            name: name.as_str().to_owned(),
+            source,
+        })
     }
 
     /// The digests of what is in the workspace now, to compare with later.
     pub fn snapshot(&self) -> Result<BTreeMap<String, String>, CollectError> {
-        let Some(workspace) = self.place(WORKSPACE) else { return Ok(BTreeMap::new()) };
+        let Some(workspace) = self.place(WORKSPACE) else {
+            return Ok(BTreeMap::new());
+        };
         let mut walk = Walk::new(workspace, &[]);
         walk.folder(".", 0)?;
-        Ok(walk.found.into_iter().map(|(path, _, digest)| (path.as_str().to_owned(), digest)).collect())
+        Ok(walk
+            .found
+            .into_iter()
+            .map(|(path, _, digest)| (path.as_str().to_owned(), digest))
+            .collect())
     }
 
     /// New and changed plain files; `deny` names what never leaves.
     pub fn collect(&self, before: &BTreeMap<String, String>, deny: &[Glob]) -> Result<Collected, CollectError> {
-        let Some(workspace) = self.place(WORKSPACE) else { return Ok(Collected::default()) };
+        let Some(workspace) = self.place(WORKSPACE) else {
+            return Ok(Collected::default());
+        };
         let mut walk = Walk::new(workspace, deny);
         walk.folder(".", 0)?;
-        let mut collected = Collected { files: Vec::new(), skipped: walk.skipped };
+        let mut collected = Collected {
+            files: Vec::new(),
+            skipped: walk.skipped,
+        };
         for (path, bytes, sha256) in walk.found {
             let change = match before.get(path.as_str()) {
                 Some(old) if *old == sha256 => continue,
                 Some(_) => Change::Changed,
                 None => Change::Created,
             };
-            collected.files.push(FoundFile { path, bytes, sha256, change });
+            collected.files.push(FoundFile {
+                path,
+                bytes,
+                sha256,
+                change,
+            });
         }
-        collected.files.sort_by(|one, other| one.path.as_str().cmp(other.path.as_str()));
+        collected
+            .files
+            .sort_by(|one, other| one.path.as_str().cmp(other.path.as_str()));
         Ok(collected)
     }
 
     /// Copies collected files below `to`: plain, with plain modes, following nothing on either side.
     pub fn copy_out(&self, files: &[FoundFile], to: &Path) -> Result<(), CollectError> {
-        let Some(workspace) = self.place(WORKSPACE) else { return Ok(()) };
+        let Some(workspace) = self.place(WORKSPACE) else {
+            return Ok(());
+        };
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source: io::Error| CollectError::Write { path, source }
@@ -131,7 +163,10 @@ impl Sandbox {
         let folder = File::open(to).map_err(failed(to))?;
         for file in files {
             let name = file.path.as_str();
-            let look = |source: io::Error| CollectError::Look { name: name.to_owned(), source };
+            let look = |source: io::Error| CollectError::Look {
+                name: name.to_owned(),
+                source,
+            };
             let from = open_beneath(workspace, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).map_err(look)?;
             write_in(folder.as_fd(), &file.path, File::from(from)).map_err(failed(&to.join(name)))?;
         }
@@ -141,7 +176,13 @@ impl Sandbox {
 
 fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(openat2(root, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode, beneath)?)
+    Ok(openat2(
+        root,
+        path,
+        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        mode,
+        beneath,
+    )?)
 }
 
 /// Writes `from` to `name` below `root`, making the folders above it; answers the digest.
@@ -160,7 +201,10 @@ fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: File) -> io::Result<
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NONBLOCK;
     let mut to = File::from(open_beneath(root, text, flags, Mode::from_raw_mode(0o644))?);
     if !to.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "something else than a plain file is there"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "something else than a plain file is there",
+        ));
     }
     let mut digest = Sha256::new();
     let mut buffer = vec![0; CHUNK];
@@ -177,11 +221,13 @@ fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: File) -> io::Result<
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 struct Walk<'a> {
@@ -193,7 +239,12 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(root: BorrowedFd<'a>, deny: &'a [Glob]) -> Walk<'a> {
-        Walk { root, deny, found: Vec::new(), skipped: Vec::new() }
+        Walk {
+            root,
+            deny,
+            found: Vec::new(),
+            skipped: Vec::new(),
+        }
     }
 
     fn folder(&mut self, path: &str, depth: usize) -> Result<(), CollectError> {
@@ -201,11 +252,18 @@ impl<'a> Walk<'a> {
             self.skipped.push((path.to_owned(), "too deep"));
             return Ok(());
         }
-        let look = |source: io::Error| CollectError::Look { name: path.to_owned(), source };
+        let look = |source: io::Error| CollectError::Look {
+            name: path.to_owned(),
+            source,
+        };
         let handle = match open_beneath(self.root, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
             Ok(handle) => handle,
             Err(error) if depth > 0 => {
-                let why = if error.kind() == io::ErrorKind::PermissionDenied { "not readable" } else { "gone" };
+                let why = if error.kind() == io::ErrorKind::PermissionDenied {
+                    "not readable"
+                } else {
+                    "gone"
+                };
                 self.skipped.push((path.to_owned(), why));
                 return Ok(());
             }
@@ -222,12 +280,18 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let below = name.to_string_lossy();
-            let below = if path == "." { below.into_owned() } else { format!("{path}/{below}") };
+            let below = if path == "." {
+                below.into_owned()
+            } else {
+                format!("{path}/{below}")
+            };
             let Ok(relative) = below.parse::<RelPath>() else {
                 self.skipped.push((below, "a name that is not plain text"));
                 continue;
             };
-            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             self.entry(relative, FileType::from_raw_mode(found.st_mode), depth)?;
         }
         Ok(())
@@ -256,7 +320,12 @@ impl<'a> Walk<'a> {
 
     /// A file that cannot be read, or is exchanged for something else while we look, is skipped.
     fn file(&mut self, path: RelPath) {
-        let opened = open_beneath(self.root, path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+        let opened = open_beneath(
+            self.root,
+            path.as_str(),
+            OFlags::RDONLY | OFlags::NONBLOCK,
+            Mode::empty(),
+        );
         match opened.and_then(|handle| digest(File::from(handle))) {
             Ok((bytes, digest)) => self.found.push((path, bytes, digest)),
             Err(_) => self.skipped.push((path.as_str().to_owned(), "not readable")),

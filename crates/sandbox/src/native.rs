@@ -84,7 +84,10 @@ impl Native {
     /// What this machine can hold hard.
     pub fn support(&self) -> Support {
         let controllers = Controller::ALL.into_iter().filter(|one| self.claim.has(*one)).collect();
-        Support { controllers, missing: self.claim.missing().to_vec() }
+        Support {
+            controllers,
+            missing: self.claim.missing().to_vec(),
+        }
     }
 
     /// Folders outside any sandbox that must be removed if this process dies: its control groups.
@@ -94,12 +97,21 @@ impl Native {
 
     /// What holds each rule of `spec` here.
     pub fn enforcement(&self, spec: &Spec) -> Vec<Enforced> {
-        let by = |controller, otherwise| if self.claim.has(controller) { Mechanism::Cgroup } else { otherwise };
+        let by = |controller, otherwise| {
+            if self.claim.has(controller) {
+                Mechanism::Cgroup
+            } else {
+                otherwise
+            }
+        };
         let on_disk = spec.writable.iter().any(|place| place.kind != WritableKind::Memory);
         [
             ("fs.mounts", Mechanism::Namespace),
             ("fs.mounts.access", Mechanism::Landlock),
-            ("fs.mounts.quota", if on_disk { Mechanism::Watch } else { Mechanism::Quota }),
+            (
+                "fs.mounts.quota",
+                if on_disk { Mechanism::Watch } else { Mechanism::Quota },
+            ),
             ("net.enabled", Mechanism::Namespace),
             ("proc.syscalls", Mechanism::Seccomp),
             ("proc.mem_limit", by(Controller::Memory, Mechanism::Watch)),
@@ -132,12 +144,21 @@ impl Native {
         self.launcher.launch_then(plan, |jailed| drop(answer.send(jailed)));
         // While the launcher builds the root, this thread makes the groups.
         let group = self.group(number)?;
-        let leaf = group.as_ref().map(|group| group.leaf(&leaf_name(1), &leaf_limits(spec))).transpose()?;
+        let leaf = group
+            .as_ref()
+            .map(|group| group.leaf(&leaf_name(1), &leaf_limits(spec)))
+            .transpose()?;
         let mut jailed = jailed.await.map_err(|_| LaunchError::Abandoned)??;
         let control = Control::new(jailed.control())?;
         let listener = jailed.take_listener().ok_or(LaunchError::Abandoned)?;
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(LaunchError::Listener)?;
-        Ok(Sandbox::new(Arc::clone(spec), jailed, control, listener, Made { ids, group, leaf }))
+        Ok(Sandbox::new(
+            Arc::clone(spec),
+            jailed,
+            control,
+            listener,
+            Made { ids, group, leaf },
+        ))
     }
 
     fn group(&self, number: u64) -> Result<Option<Group>, GroupError> {
@@ -152,9 +173,8 @@ impl Native {
         for place in spec.writable.iter().filter(|place| place.kind == WritableKind::Folder) {
             make_folder(spec, &place.path, ids)?;
         }
-        let processors = (!self.claim.has(Controller::Cpu)).then(|| {
-            usize::try_from(spec.limits.cpu.as_millis().div_ceil(1000)).unwrap_or(1)
-        });
+        let processors = (!self.claim.has(Controller::Cpu))
+            .then(|| usize::try_from(spec.limits.cpu.as_millis().div_ceil(1000)).unwrap_or(1));
         // The first process, the child and the zygote are not the program's.
         let processes = (!self.claim.has(Controller::Processes)).then(|| u64::from(spec.limits.processes) + 4);
         let largest = spec.writable.iter().map(|place| place.quota).max().unwrap_or(0);
@@ -181,7 +201,10 @@ fn make_folder(spec: &Spec, path: &str, ids: Ids) -> Result<(), LaunchError> {
         _ => None,
     });
     let Some(path) = from else { return Ok(()) };
-    let failed = |source| LaunchError::Folder { path: path.clone(), source };
+    let failed = |source| LaunchError::Folder {
+        path: path.clone(),
+        source,
+    };
     std::fs::create_dir_all(&path).map_err(failed)?;
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(ids.user), Some(ids.group)).map_err(failed)?;
@@ -199,7 +222,11 @@ pub fn remove_remains(name: &str) -> u64 {
     let Ok(machine) = Machine::here() else { return 0 };
     let folders = machine.trees().into_iter().flat_map(|tree| {
         let beside = tree.folder.parent().map(|parent| parent.join(name));
-        [Some(tree.folder.join(name)), beside].into_iter().flatten().filter(|folder| folder.is_dir()).collect::<Vec<_>>()
+        [Some(tree.folder.join(name)), beside]
+            .into_iter()
+            .flatten()
+            .filter(|folder| folder.is_dir())
+            .collect::<Vec<_>>()
     });
     folders.map(|folder| remove_group(&folder)).count() as u64
 }

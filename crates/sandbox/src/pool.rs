@@ -50,12 +50,21 @@ impl Pool {
     /// An empty pool that keeps at most `most_idle` sandboxes of each kind.
     pub fn new(native: Arc<Native>, most_idle: usize) -> Pool {
         let idle = Mutex::new(HashMap::new());
-        Pool { native, idle, most_idle, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Pool {
+            native,
+            idle,
+            most_idle,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
     }
 
     /// How it did so far.
     pub fn counts(&self) -> PoolCounts {
-        PoolCounts { hits: self.hits.load(Ordering::Relaxed), misses: self.misses.load(Ordering::Relaxed) }
+        PoolCounts {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
     }
 
     /// A sandbox that is ready for `language`, for `principal` alone.
@@ -72,7 +81,13 @@ impl Pool {
     }
 
     /// Makes sandboxes until `count` wait.
-    pub async fn warm(&self, spec: &Arc<Spec>, language: Language, principal: &str, count: usize) -> Result<(), TakeError> {
+    pub async fn warm(
+        &self,
+        spec: &Arc<Spec>,
+        language: Language,
+        principal: &str,
+        count: usize,
+    ) -> Result<(), TakeError> {
         let key = key(spec, language, principal);
         while self.waiting(&key) < count.min(self.most_idle) {
             let sandbox = self.fresh(spec, language).await?;
@@ -100,20 +115,37 @@ impl Pool {
     }
 
     fn pop(&self, key: &Key) -> Option<Sandbox> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(key)?.pop()
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(key)?
+            .pop()
     }
 
     fn push(&self, key: Key, sandbox: Sandbox) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().push(sandbox);
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(key)
+            .or_default()
+            .push(sandbox);
     }
 
     fn waiting(&self, key: &Key) -> usize {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).get(key).map_or(0, Vec::len)
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .map_or(0, Vec::len)
     }
 }
 
 fn key(spec: &Spec, language: Language, principal: &str) -> Key {
     // One engine serves both.
-    let language = if language == Language::JavaScript { Language::TypeScript } else { language };
+    let language = if language == Language::JavaScript {
+        Language::TypeScript
+    } else {
+        language
+    };
     (spec.digest().to_owned(), language, principal.to_owned())
 }

@@ -27,7 +27,11 @@ pub(crate) fn system(spec: &mut Spec) {
         host_or_link(spec, path);
     }
     for path in HOST_ETC.into_iter().filter(|path| Path::new(path).exists()) {
-        spec.places.push(Place::Host { from: path.into(), to: path.to_owned(), access: Access::Read });
+        spec.places.push(Place::Host {
+            from: path.into(),
+            to: path.to_owned(),
+            access: Access::Read,
+        });
     }
     for (path, content) in [
         ("/etc/passwd", PASSWD),
@@ -35,7 +39,10 @@ pub(crate) fn system(spec: &mut Spec) {
         ("/etc/hosts", HOSTS),
         ("/etc/nsswitch.conf", NSSWITCH),
     ] {
-        spec.places.push(Place::File { to: path.to_owned(), content: content.as_bytes().to_vec() });
+        spec.places.push(Place::File {
+            to: path.to_owned(),
+            content: content.as_bytes().to_vec(),
+        });
     }
     spec.uses.push(("/etc".to_owned(), Use::Read));
     for name in DEVICES {
@@ -43,7 +50,10 @@ pub(crate) fn system(spec: &mut Spec) {
         spec.uses.push((format!("/dev/{name}"), Use::Device));
     }
     for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
-        spec.places.push(Place::Link { target: format!("/proc/self/{target}"), to: format!("/dev/{name}") });
+        spec.places.push(Place::Link {
+            target: format!("/proc/self/{target}"),
+            to: format!("/dev/{name}"),
+        });
     }
     spec.places.push(Place::Proc);
     spec.uses.push(("/proc".to_owned(), Use::Read));
@@ -52,10 +62,17 @@ pub(crate) fn system(spec: &mut Spec) {
 fn host_or_link(spec: &mut Spec, path: &str) {
     match fs::read_link(path) {
         Ok(target) => {
-            spec.places.push(Place::Link { target: target.to_string_lossy().into_owned(), to: path.to_owned() });
+            spec.places.push(Place::Link {
+                target: target.to_string_lossy().into_owned(),
+                to: path.to_owned(),
+            });
         }
         Err(_) if Path::new(path).is_dir() => {
-            spec.places.push(Place::Host { from: path.into(), to: path.to_owned(), access: Access::Read });
+            spec.places.push(Place::Host {
+                from: path.into(),
+                to: path.to_owned(),
+                access: Access::Read,
+            });
             spec.uses.push((path.to_owned(), Use::Programs));
         }
         Err(_) => {}
@@ -68,12 +85,19 @@ pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Optio
         let known = ["/usr/bin/python3", "/usr/local/bin/python3"];
         return Ok(known.iter().map(PathBuf::from).find(|path| path.exists()));
     };
-    let failed = |source| SpecError::Python { path: path.to_owned(), source };
+    let failed = |source| SpecError::Python {
+        path: path.to_owned(),
+        source,
+    };
     let real = fs::canonicalize(path).map_err(failed)?;
     let prefix = real.parent().and_then(Path::parent).unwrap_or(&real).to_owned();
     if !prefix.starts_with("/usr") {
         let to = prefix.to_string_lossy().into_owned();
-        spec.places.push(Place::Host { from: prefix, to: to.clone(), access: Access::Read });
+        spec.places.push(Place::Host {
+            from: prefix,
+            to: to.clone(),
+            access: Access::Read,
+        });
         spec.uses.push((to, Use::Programs));
     }
     Ok(Some(real))

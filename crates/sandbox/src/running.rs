@@ -39,7 +39,10 @@ pub struct Sandbox {
 
 impl fmt::Debug for Sandbox {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Sandbox").field("pid", &self.jailed.pid()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Sandbox")
+            .field("pid", &self.jailed.pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,7 +98,10 @@ impl Sandbox {
 
     /// The writable places with their handles.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&crate::spec::Writable, BorrowedFd<'_>)> {
-        self.spec.writable.iter().zip(self.jailed.handles().iter().map(AsFd::as_fd))
+        self.spec
+            .writable
+            .iter()
+            .zip(self.jailed.handles().iter().map(AsFd::as_fd))
     }
 
     /// Makes the child of the next execution, so that nothing of it is left to do when the job comes.
@@ -122,7 +128,11 @@ impl Sandbox {
         };
         let tasks: Vec<OwnedFd> = leaf.as_ref().map(Leaf::task_files).transpose()?.unwrap_or_default();
         let (ours, theirs) = socket::pair(PairKind::Stream).map_err(RunError::Socket)?;
-        let python = self.spec.python.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let python = self
+            .spec
+            .python
+            .as_ref()
+            .map(|path| path.to_string_lossy().into_owned());
         if language == Language::Python && python.is_none() {
             return Err(RunError::NoPython);
         }
@@ -132,8 +142,9 @@ impl Sandbox {
             limits: self.child_limits(leaf.is_some()),
             interpreter: Text::cut(python.as_deref().unwrap_or_default()),
         });
-        let descriptors: Vec<BorrowedFd<'_>> =
-            std::iter::once(theirs.as_fd()).chain(tasks.iter().map(AsFd::as_fd)).collect();
+        let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd())
+            .chain(tasks.iter().map(AsFd::as_fd))
+            .collect();
         self.control.order(&order, &descriptors).await?;
         drop((theirs, tasks));
         self.control.answer().await?;
@@ -157,11 +168,16 @@ impl Sandbox {
     /// Runs `task` to its end, whatever that is. The child was prepared before, or is now.
     pub async fn run(&mut self, task: Task, words: &mut dyn Words, stop: &mut Stop) -> Result<Ended, RunError> {
         self.prepare(task.language()).await?;
-        let Some(mut prepared) = self.prepared.take() else { return Err(RunError::NotPrepared) };
+        let Some(mut prepared) = self.prepared.take() else {
+            return Err(RunError::NotPrepared);
+        };
         self.ran_programs |= prepared.language == Language::Program;
         let followed = execution::follow(self, &mut prepared, task, words, stop).await;
         // An engine's child makes no processes and has said that it is done: nothing goes on that would need an answer now.
-        if prepared.language != Language::Program && prepared.language != Language::Python && execution::is_done(&followed) {
+        if prepared.language != Language::Program
+            && prepared.language != Language::Python
+            && execution::is_done(&followed)
+        {
             let ended = execution::conclude(self, &mut prepared, followed);
             self.unconfirmed = Some(prepared);
             return ended;
@@ -190,7 +206,11 @@ impl Sandbox {
     /// Empties the writable places. A sandbox in which programs ran may keep what no file shows (shared memory, say): it
     /// is never clean again.
     pub async fn wipe(&mut self) -> Result<Clean, RunError> {
-        let keeps = self.spec.writable.iter().any(|place| place.kind != WritableKind::Memory);
+        let keeps = self
+            .spec
+            .writable
+            .iter()
+            .any(|place| place.kind != WritableKind::Memory);
         if self.broken || self.ran_programs || keeps || !self.jailed.is_alive() {
             return Ok(Clean::No);
         }
@@ -199,7 +219,11 @@ impl Sandbox {
         }
         self.confirm().await?;
         self.control.order(&Order::Wipe, &[]).await?;
-        Ok(if self.control.answer().await.is_ok() { Clean::Yes } else { Clean::No })
+        Ok(if self.control.answer().await.is_ok() {
+            Clean::Yes
+        } else {
+            Clean::No
+        })
     }
 
     /// Whether it can take another execution.
@@ -214,7 +238,14 @@ impl Sandbox {
 
     /// Ends it and waits until nothing is left.
     pub async fn end(self) -> Result<(), RunError> {
-        let Sandbox { jailed, group, next_leaf, prepared, unconfirmed, .. } = self;
+        let Sandbox {
+            jailed,
+            group,
+            next_leaf,
+            prepared,
+            unconfirmed,
+            ..
+        } = self;
         let end = move || {
             let ended = jailed.end();
             // Groups can be removed only when nothing lives in them.
@@ -222,7 +253,10 @@ impl Sandbox {
             ended
         };
         let ended = tokio::task::spawn_blocking(end).await;
-        ended.map_err(|_| RunError::NotPrepared)?.map(drop).map_err(RunError::Kill)
+        ended
+            .map_err(|_| RunError::NotPrepared)?
+            .map(drop)
+            .map_err(RunError::Kill)
     }
 }
 

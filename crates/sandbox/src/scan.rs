@@ -34,8 +34,18 @@ pub enum ScanError {
 
 /// What must be covered of `from`, which will be seen as `to`.
 pub(crate) fn folder(from: &Path, to: &str, deny: &[Glob]) -> Result<Vec<Place>, ScanError> {
-    let mut scan = Scan { root: from, to, deny, hidden: Vec::new(), entries: 0, as_stranger: geteuid().is_root() };
-    let found = fs::metadata(from).map_err(|source| ScanError::Look { path: from.to_owned(), source })?;
+    let mut scan = Scan {
+        root: from,
+        to,
+        deny,
+        hidden: Vec::new(),
+        entries: 0,
+        as_stranger: geteuid().is_root(),
+    };
+    let found = fs::metadata(from).map_err(|source| ScanError::Look {
+        path: from.to_owned(),
+        source,
+    })?;
     scan.check_readable(from, &found)?;
     if found.is_dir() {
         scan.walk(from)?;
@@ -55,12 +65,17 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     fn walk(&mut self, folder: &Path) -> Result<(), ScanError> {
-        let look = |source| ScanError::Look { path: folder.to_owned(), source };
+        let look = |source| ScanError::Look {
+            path: folder.to_owned(),
+            source,
+        };
         for entry in fs::read_dir(folder).map_err(look)? {
             let path = entry.map_err(look)?.path();
             self.entries += 1;
             if self.entries > MOST_ENTRIES {
-                return Err(ScanError::TooMany { path: self.root.to_owned() });
+                return Err(ScanError::TooMany {
+                    path: self.root.to_owned(),
+                });
             }
             self.entry(&path)?;
         }
@@ -68,17 +83,29 @@ impl Scan<'_> {
     }
 
     fn entry(&mut self, path: &Path) -> Result<(), ScanError> {
-        let found = fs::symlink_metadata(path).map_err(|source| ScanError::Look { path: path.to_owned(), source })?;
+        let found = fs::symlink_metadata(path).map_err(|source| ScanError::Look {
+            path: path.to_owned(),
+            source,
+        })?;
         if found.is_symlink() {
             // What it points at is judged under its own name, or is not in the sandbox at all.
             return Ok(());
         }
         let below = path.strip_prefix(self.root).unwrap_or(path);
-        let text = below.to_str().ok_or_else(|| ScanError::Name { path: path.to_owned() })?;
+        let text = below
+            .to_str()
+            .ok_or_else(|| ScanError::Name { path: path.to_owned() })?;
         let relative: RelPath = text.parse().map_err(|_| ScanError::Name { path: path.to_owned() })?;
         if self.is_hidden(&relative, found.is_dir()) {
-            let kind = if found.is_dir() { HiddenKind::Folder } else { HiddenKind::File };
-            self.hidden.push(Place::Hidden { path: format!("{}/{text}", self.to), kind });
+            let kind = if found.is_dir() {
+                HiddenKind::Folder
+            } else {
+                HiddenKind::File
+            };
+            self.hidden.push(Place::Hidden {
+                path: format!("{}/{text}", self.to),
+                kind,
+            });
             return Ok(());
         }
         self.check_readable(path, &found)?;
@@ -87,8 +114,12 @@ impl Scan<'_> {
 
     /// A folder whose every content is hidden is hidden itself.
     fn is_hidden(&self, path: &RelPath, folder: bool) -> bool {
-        let inside = folder.then(|| format!("{}/any name", path.as_str()).parse::<RelPath>().ok()).flatten();
-        self.deny.iter().any(|glob| glob.hides(path) || inside.as_ref().is_some_and(|inside| glob.hides(inside)))
+        let inside = folder
+            .then(|| format!("{}/any name", path.as_str()).parse::<RelPath>().ok())
+            .flatten();
+        self.deny
+            .iter()
+            .any(|glob| glob.hides(path) || inside.as_ref().is_some_and(|inside| glob.hides(inside)))
     }
 
     fn check_readable(&self, path: &Path, found: &fs::Metadata) -> Result<(), ScanError> {
@@ -98,7 +129,11 @@ impl Scan<'_> {
         } else {
             rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok()
         };
-        if readable { Ok(()) } else { Err(ScanError::Unreadable { path: path.to_owned() }) }
+        if readable {
+            Ok(())
+        } else {
+            Err(ScanError::Unreadable { path: path.to_owned() })
+        }
     }
 }
 

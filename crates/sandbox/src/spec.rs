@@ -64,7 +64,11 @@ pub(crate) enum WritableKind {
 pub enum SpecError {
     /// A host folder that does not exist or cannot be looked at.
     #[error("cannot use `{}` for `{to}`", path.display())]
-    From { path: PathBuf, to: String, source: io::Error },
+    From {
+        path: PathBuf,
+        to: String,
+        source: io::Error,
+    },
     /// What is in a host folder.
     #[error(transparent)]
     Scan(#[from] ScanError),
@@ -161,7 +165,10 @@ impl Spec {
     /// The memory limit widened by the places that are memory themselves.
     pub(crate) fn memory(&self) -> u64 {
         let in_memory = self.writable.iter().filter(|place| place.kind == WritableKind::Memory);
-        self.limits.memory.get().saturating_add(in_memory.map(|place| place.quota).sum())
+        self.limits
+            .memory
+            .get()
+            .saturating_add(in_memory.map(|place| place.quota).sum())
     }
 
     fn mount(&mut self, mount: &policy::Mount, deny: &[policy::Glob], options: &Options) -> Result<(), SpecError> {
@@ -175,27 +182,52 @@ impl Spec {
             return self.mount_host(from, to, access, deny);
         }
         if access == Access::Read {
-            let empty = Place::Memory { to: to.clone(), bytes: 4096, inodes: 1, programs: Programs::Never };
+            let empty = Place::Memory {
+                to: to.clone(),
+                bytes: 4096,
+                inodes: 1,
+                programs: Programs::Never,
+            };
             self.places.push(empty);
             self.uses.push((to, Use::Read));
         } else if quota <= MOST_IN_MEMORY && !mount.keep {
             let inodes = (quota / INODE_EVERY).max(16);
-            self.places.push(Place::Memory { to: to.clone(), bytes: quota, inodes, programs: Programs::Run });
+            self.places.push(Place::Memory {
+                to: to.clone(),
+                bytes: quota,
+                inodes,
+                programs: Programs::Run,
+            });
             self.add_writable(&to, quota, WritableKind::Memory);
         } else {
-            let folders = options.folders.as_ref().ok_or_else(|| SpecError::NoFolder { path: to.clone() })?;
+            let folders = options
+                .folders
+                .as_ref()
+                .ok_or_else(|| SpecError::NoFolder { path: to.clone() })?;
             let from = folders.join(to.trim_start_matches('/').replace('/', "-"));
-            self.places.push(Place::Host { from, to: to.clone(), access });
+            self.places.push(Place::Host {
+                from,
+                to: to.clone(),
+                access,
+            });
             self.add_writable(&to, quota, WritableKind::Folder);
         }
         Ok(())
     }
 
     fn mount_host(&mut self, from: &Path, to: String, access: Access, deny: &[policy::Glob]) -> Result<(), SpecError> {
-        let failed = |source| SpecError::From { path: from.to_owned(), to: to.clone(), source };
+        let failed = |source| SpecError::From {
+            path: from.to_owned(),
+            to: to.clone(),
+            source,
+        };
         let real = fs::canonicalize(from).map_err(failed)?;
         let hidden = scan::folder(&real, &to, deny)?;
-        self.places.push(Place::Host { from: real, to: to.clone(), access });
+        self.places.push(Place::Host {
+            from: real,
+            to: to.clone(),
+            access,
+        });
         self.places.extend(hidden);
         match access {
             Access::Read => self.uses.push((to, Use::Programs)),
@@ -206,7 +238,11 @@ impl Spec {
 
     fn add_writable(&mut self, path: &str, quota: u64, kind: WritableKind) {
         self.uses.push((path.to_owned(), Use::Write));
-        self.writable.push(Writable { path: path.to_owned(), quota, kind });
+        self.writable.push(Writable {
+            path: path.to_owned(),
+            quota,
+            kind,
+        });
     }
 }
 

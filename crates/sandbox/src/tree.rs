@@ -1,8 +1,8 @@
 //! What can be counted without control groups: processes below the first one, and bytes below a folder.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -44,9 +44,19 @@ pub(crate) fn totals(first: i32) -> Totals {
 }
 
 fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<i32>>()
+        })
+        .collect()
 }
 
 fn threads(pid: i32) -> usize {
@@ -56,7 +66,11 @@ fn threads(pid: i32) -> usize {
 fn memory(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib * 1024)
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 fn cpu(pid: i32) -> Option<Duration> {
@@ -65,7 +79,11 @@ fn cpu(pid: i32) -> Option<Duration> {
     // The name in the second field may hold anything, so fields are counted from its closing bracket.
     let (_, after) = text.rsplit_once(')')?;
     let fields: Vec<&str> = after.split_whitespace().collect();
-    let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields
+        .get(11..15)?
+        .iter()
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
     Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
@@ -88,7 +106,9 @@ pub(crate) fn folder_bytes(folder: BorrowedFd<'_>, enough: u64) -> io::Result<u6
             if name == c"." || name == c".." {
                 continue;
             }
-            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             used += u64::try_from(found.st_blocks).unwrap_or(0) * 512;
             if used > enough {
                 return Ok(used);

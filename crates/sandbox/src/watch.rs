@@ -63,7 +63,11 @@ impl Watch {
         let (limit, cpu, peak_memory) = match leaf {
             Some(leaf) => {
                 let usage = leaf.usage()?;
-                (self.judge(&usage), usage.cpu.unwrap_or_default(), usage.peak_memory.unwrap_or_default())
+                (
+                    self.judge(&usage),
+                    usage.cpu.unwrap_or_default(),
+                    usage.peak_memory.unwrap_or_default(),
+                )
             }
             None => (None, self.seen.cpu, self.seen.memory),
         };
@@ -71,7 +75,11 @@ impl Watch {
             Some(limit) => Some(limit),
             None => look_at_places(sandbox).map_err(RunError::Watch)?,
         };
-        Ok(Counted { limit, cpu, peak_memory })
+        Ok(Counted {
+            limit,
+            cpu,
+            peak_memory,
+        })
     }
 
     fn judge(&self, usage: &Usage) -> Option<Limit> {

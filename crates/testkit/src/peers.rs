@@ -7,14 +7,28 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 /// bubblewrap with everything unshared and the host's root read-only.
-pub const BUBBLEWRAP: &[&str] =
-    &["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"];
+pub const BUBBLEWRAP: &[&str] = &[
+    "bwrap",
+    "--unshare-all",
+    "--die-with-parent",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+];
 
 /// Runs a command to its end, silently.
 pub fn run(argv: &[&str]) -> Result<()> {
     let (program, args) = argv.split_first().context("no program")?;
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let status = command.status().with_context(|| format!("cannot start {program}"))?;
     ensure!(status.success(), "{argv:?} ended with {status}");
     Ok(())
@@ -30,7 +44,10 @@ pub fn static_true(folder: &Path) -> Result<PathBuf> {
     let source = folder.join("true.c");
     std::fs::write(&source, "int main(void) { return 0; }\n")?;
     let program = folder.join("true");
-    let paths = (source.to_string_lossy().into_owned(), program.to_string_lossy().into_owned());
+    let paths = (
+        source.to_string_lossy().into_owned(),
+        program.to_string_lossy().into_owned(),
+    );
     run(&["cc", "-O2", "-static", "-o", &paths.1, &paths.0])?;
     Ok(program)
 }

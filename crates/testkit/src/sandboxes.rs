@@ -20,9 +20,23 @@ pub fn spec() -> Result<Arc<Spec>> {
 
 /// Runs one line of code and checks its value.
 pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value: &str) -> Result<Ended> {
-    let kind = TaskKind::Code { language, file_name: "line".to_owned(), source: source.to_owned() };
+    let kind = TaskKind::Code {
+        language,
+        file_name: "line".to_owned(),
+        source: source.to_owned(),
+    };
     let (_switch, mut stop) = Stop::new();
-    let ended = sandbox.run(Task { kind, args: Vec::new(), stdin: None }, &mut Nobody, &mut stop).await?;
+    let ended = sandbox
+        .run(
+            Task {
+                kind,
+                args: Vec::new(),
+                stdin: None,
+            },
+            &mut Nobody,
+            &mut stop,
+        )
+        .await?;
     ensure!(ended.verdict == Verdict::Finished, "{ended:?}");
     ensure!(ended.value == value.as_bytes(), "{ended:?}");
     Ok(ended)

@@ -48,7 +48,12 @@ pub fn table(rows: &[Row]) -> String {
                 format!("{name} {} ({ratio:.2}×)", milliseconds(*time))
             })
             .collect();
-        let line = format!("| {} | {} | {most} | {} |\n", row.what, milliseconds(row.time), beside.join(", "));
+        let line = format!(
+            "| {} | {} | {most} | {} |\n",
+            row.what,
+            milliseconds(row.time),
+            beside.join(", ")
+        );
         text.push_str(&line);
     }
     text

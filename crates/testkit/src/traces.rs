@@ -22,7 +22,10 @@ impl Traces {
     /// Counts now.
     pub fn now(groups: &[std::path::PathBuf]) -> Result<Traces> {
         let status = fs::read_to_string("/proc/self/status")?;
-        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let memory = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
         Ok(Traces {
             memory_kib: memory.trim().trim_end_matches(" kB").parse()?,
             descriptors: fs::read_dir("/proc/self/fd")?.count(),
@@ -34,16 +37,24 @@ impl Traces {
 
 fn folders_below(folder: &Path) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let folders = entries
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|entry| 1 + folders_below(&entry.path())).sum()
 }
 
 /// Proportional memory of a process and all below it, in KiB.
 pub fn tree_memory(pid: i32) -> Result<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let own = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss")?;
+    let own = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .context("no Pss")?;
     let own: u64 = own.trim().trim_end_matches(" kB").parse()?;
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let below: Result<Vec<u64>> = children.split_whitespace().map(|pid| tree_memory(pid.parse()?)).collect();
+    let below: Result<Vec<u64>> = children
+        .split_whitespace()
+        .map(|pid| tree_memory(pid.parse()?))
+        .collect();
     Ok(own + below?.into_iter().sum::<u64>())
 }

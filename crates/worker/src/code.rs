@@ -28,7 +28,10 @@ impl Output for Pipe {
 
 /// An engine as every program gets it.
 pub fn engine() -> Result<Engine, EngineError> {
-    Engine::new(EngineLimits { memory: None, stack: ENGINE_STACK })
+    Engine::new(EngineLimits {
+        memory: None,
+        stack: ENGINE_STACK,
+    })
 }
 
 /// Fences itself in, waits for the job, runs it.
@@ -43,10 +46,23 @@ pub fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -> Outco
         pipe.tell_along(&FromChild::Started);
         job
     };
-    let JobKind::Code { language, file_name, args, .. } = &job.kind else { inside::leave(CANNOT_START) };
+    let JobKind::Code {
+        language,
+        file_name,
+        args,
+        ..
+    } = &job.kind
+    else {
+        inside::leave(CANNOT_START)
+    };
     let args: Vec<String> = args.iter().map(|one| one.as_str().to_owned()).collect();
     let typescript = *language == Language::TypeScript;
-    let program = Program { source: &source, typescript, file_name: file_name.as_str(), args: &args };
+    let program = Program {
+        source: &source,
+        typescript,
+        file_name: file_name.as_str(),
+        args: &args,
+    };
     let outcome = run_program(shared, engine, &program);
     let mut pipe = shared.borrow_mut();
     for stream in [Stream::Stdout, Stream::Stderr, Stream::Value] {

@@ -83,7 +83,14 @@ impl Init {
             engine: Filter::of(Profile::Engine),
             python: Filter::of(Profile::Python),
         };
-        Ok(Init { control, filters, engine: None, warmed: false, zygote: None, execution: None })
+        Ok(Init {
+            control,
+            filters,
+            engine: None,
+            warmed: false,
+            zygote: None,
+            execution: None,
+        })
     }
 
     /// Takes orders until the host is done.
@@ -118,7 +125,10 @@ impl Init {
             return Ok(());
         }
         self.warmed = true;
-        self.engine.as_ref().map_or(Ok(()), Engine::warm_up).map_err(InitError::Engine)
+        self.engine
+            .as_ref()
+            .map_or(Ok(()), Engine::warm_up)
+            .map_err(InitError::Engine)
     }
 
     fn report(&self, report: &impl Message) -> Result<(), InitError> {
@@ -168,7 +178,14 @@ impl Init {
                 }
                 let engine = self.engine.take();
                 let (preparation, filters) = (preparation.clone(), &self.filters);
-                child::run(Born { pipe, tasks, python, engine, preparation, filters })
+                child::run(Born {
+                    pipe,
+                    tasks,
+                    python,
+                    engine,
+                    preparation,
+                    filters,
+                })
             }
             Side::Parent(child) => {
                 let execution = Execution {

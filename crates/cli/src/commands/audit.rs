@@ -29,7 +29,11 @@ pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer
 async fn tail(follow: &Follow, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
     let mut tail = store.tail(follow.count).await?;
     loop {
-        let page = if follow.follow { tail.next_page().await? } else { tail.page().await? };
+        let page = if follow.follow {
+            tail.next_page().await?
+        } else {
+            tail.page().await?
+        };
         if page.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
@@ -52,7 +56,11 @@ async fn show(show: &Show, store: &Store, printer: &Printer) -> Result<ExitCode,
 }
 
 fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
-    if json { printer.line(&record.line()) } else { printer.line(&event::words(record)) }
+    if json {
+        printer.line(&record.line())
+    } else {
+        printer.line(&event::words(record))
+    }
 }
 
 async fn verify(verify: &Verify, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -67,13 +75,20 @@ async fn verify(verify: &Verify, store: &Store, printer: &Printer) -> Result<Exi
     } else {
         printer.data(&words(&report, printer))?;
     }
-    Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(NOT_HELD) })
+    Ok(if report.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_HELD)
+    })
 }
 
 fn words(report: &Report, printer: &Printer) -> String {
     let mut lines = Vec::new();
     let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
-    let checked = format!("{records} in {sessions}, {} checked", count(report.heads, "signed head"));
+    let checked = format!(
+        "{records} in {sessions}, {} checked",
+        count(report.heads, "signed head")
+    );
     if report.is_ok() {
         lines.push(format!("{}: {checked}", printer.paint("unbroken", Style::Good)));
     } else {
@@ -81,10 +96,17 @@ fn words(report: &Report, printer: &Printer) -> String {
     }
     for verdict in &report.broken {
         if let Some(broken) = &verdict.broken {
-            lines.push(format!("  session {}, record {}: {}", verdict.session, broken.number, broken.fault));
+            lines.push(format!(
+                "  session {}, record {}: {}",
+                verdict.session, broken.number, broken.fault
+            ));
         }
     }
-    if let Some(more) = report.broken_sessions.checked_sub(report.broken.len() as u64).filter(|more| *more > 0) {
+    if let Some(more) = report
+        .broken_sessions
+        .checked_sub(report.broken.len() as u64)
+        .filter(|more| *more > 0)
+    {
         lines.push(format!("  and {more} more sessions"));
     }
     if let Some(broken) = &report.broken_head {
@@ -97,7 +119,11 @@ fn words(report: &Report, printer: &Printer) -> String {
 }
 
 async fn export(export: &Export, store: &Store) -> Result<ExitCode, Fault> {
-    let contents = if export.heads { Contents::RecordsAndHeads } else { Contents::Records };
+    let contents = if export.heads {
+        Contents::RecordsAndHeads
+    } else {
+        Contents::Records
+    };
     let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
     store.export(out, contents).await?;
     Ok(ExitCode::SUCCESS)

@@ -28,16 +28,29 @@ const SHOWN: u32 = 200;
 pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let started = Instant::now();
     let folder = tempfile::Builder::new().prefix("ringfence-demo-").tempdir();
-    let folder = folder.map_err(|error| Fault::ours("start.folder", format!("cannot make a temporary folder: {error}")))?;
-    let home = if settings.home_is_named { settings.home()? } else { folder.path().join("home") };
+    let folder =
+        folder.map_err(|error| Fault::ours("start.folder", format!("cannot make a temporary folder: {error}")))?;
+    let home = if settings.home_is_named {
+        settings.home()?
+    } else {
+        folder.path().join("home")
+    };
     let interrupt = run::listen()?;
     let engine = run::open_at(home, &Config::default(), &interrupt).await?;
-    let demo = Demo { engine: &engine, printer, interrupt: &interrupt };
+    let demo = Demo {
+        engine: &engine,
+        printer,
+        interrupt: &interrupt,
+    };
     let result = demo.show(folder.path()).await;
     run::leave(engine).await;
     let held = result?;
     printer.line(&next_steps(printer, settings.home_is_named, started))?;
-    Ok(if held { ExitCode::SUCCESS } else { ExitCode::from(NOT_HELD) })
+    Ok(if held {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_HELD)
+    })
 }
 
 struct Demo<'a> {
@@ -61,10 +74,17 @@ impl Demo<'_> {
 
     async fn compute(&self) -> Result<(), Fault> {
         let strong = |text| self.printer.paint(text, Style::Strong);
-        self.printer.line(&strong("A TypeScript program, in a sandbox made from the policy `demo`"))?;
-        self.printer.line("  no network, no files of yours, 128 MiB of memory, 5 seconds")?;
+        self.printer.line(&strong(
+            "A TypeScript program, in a sandbox made from the policy `demo`",
+        ))?;
+        self.printer
+            .line("  no network, no files of yours, 128 MiB of memory, 5 seconds")?;
         self.printer.line("")?;
-        let program = Program::Code { language: Language::TypeScript, file_name: "sales.ts".into(), source: SALES.into() };
+        let program = Program::Code {
+            language: Language::TypeScript,
+            file_name: "sales.ts".into(),
+            source: SALES.into(),
+        };
         let execution = self.run(policy(&[])?, program).await?;
         if let Some(error) = &execution.error {
             let fault = Fault::ours("demo.failed", format!("the program failed: {}", error.message));
@@ -76,13 +96,20 @@ impl Demo<'_> {
         let value = execution.value.as_ref().map_or("null", |value| value.get());
         let usage = execution.usage;
         let used = format!("{} ms, {}", usage.wall_ms, bytes(usage.peak_memory_bytes));
-        self.printer.line(&format!("  its value: {value}  {}", self.printer.paint(&format!("({used})"), Style::Faint)))
+        self.printer.line(&format!(
+            "  its value: {value}  {}",
+            self.printer.paint(&format!("({used})"), Style::Faint)
+        ))
     }
 
     async fn attempt(&self, folder: &Path) -> Result<bool, Fault> {
         let secret = secret(folder)?;
         self.printer.line("")?;
-        self.printer.line(&self.printer.paint("Six programs that try what they should not", Style::Strong))?;
+        self.printer.line(
+            &self
+                .printer
+                .paint("Six programs that try what they should not", Style::Strong),
+        )?;
         let mut held = true;
         for attempt in attempts::all(&secret) {
             let execution = self.run(policy(attempt.set)?, attempt.program.clone()).await?;
@@ -99,7 +126,9 @@ impl Demo<'_> {
             None => self.printer.paint("NOT BLOCKED", Style::Bad),
         };
         let rule = self.printer.paint(&format!("{:<18}", attempt.rule), Style::Strong);
-        let how = self.printer.paint(blocked.unwrap_or("this must not be: please report it"), Style::Faint);
+        let how = self
+            .printer
+            .paint(blocked.unwrap_or("this must not be: please report it"), Style::Faint);
         format!("  {word}  {:<32} {rule} {how}", attempt.name)
     }
 
@@ -107,16 +136,33 @@ impl Demo<'_> {
     async fn journal(&self) -> Result<bool, Fault> {
         let store = self.engine.store();
         self.printer.line("")?;
-        self.printer.line(&self.printer.paint("What was written down, each before it happened", Style::Strong))?;
+        self.printer.line(
+            &self
+                .printer
+                .paint("What was written down, each before it happened", Style::Strong),
+        )?;
         let page = store.tail(SHOWN).await?.page().await?;
-        let events: Vec<_> = page.iter().filter_map(|numbered| numbered.record.event().ok()).collect();
-        for event in events.iter().filter(|event| matches!(event.kind.name(), "execution_ended" | "violation" | "limit_hit")) {
-            self.printer.line(&format!("  {:<16} {}", event.kind.name(), event::what(&event.kind)))?;
+        let events: Vec<_> = page
+            .iter()
+            .filter_map(|numbered| numbered.record.event().ok())
+            .collect();
+        for event in events
+            .iter()
+            .filter(|event| matches!(event.kind.name(), "execution_ended" | "violation" | "limit_hit"))
+        {
+            self.printer
+                .line(&format!("  {:<16} {}", event.kind.name(), event::what(&event.kind)))?;
         }
         let report = store.verify(|_| ()).await?;
         let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
-        let word = if report.is_ok() { self.printer.paint("unbroken", Style::Good) } else { self.printer.paint("BROKEN", Style::Bad) };
-        self.printer.line(&format!("  {records} in {sessions}, hashed and signed: the chain is {word}"))?;
+        let word = if report.is_ok() {
+            self.printer.paint("unbroken", Style::Good)
+        } else {
+            self.printer.paint("BROKEN", Style::Bad)
+        };
+        self.printer.line(&format!(
+            "  {records} in {sessions}, hashed and signed: the chain is {word}"
+        ))?;
         Ok(report.is_ok())
     }
 }
@@ -127,7 +173,9 @@ fn policy(set: &[(&str, &str)]) -> Result<Policy, Fault> {
     for (key, value) in set {
         draft = draft.set(key, value).map_err(crate::settings::rules::unparsed)?;
     }
-    draft.under(&Ceiling::own_word()).map_err(|error| Fault::refused("policy.incomplete", chain(&error)))
+    draft
+        .under(&Ceiling::own_word())
+        .map_err(|error| Fault::refused("policy.incomplete", chain(&error)))
 }
 
 /// A file on this machine that a program would like to read.
@@ -141,7 +189,11 @@ fn secret(folder: &Path) -> Result<PathBuf, Fault> {
 fn next_steps(printer: &Printer, kept: bool, started: Instant) -> String {
     let milliseconds = started.elapsed().as_millis();
     let took = format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100);
-    let kept = if kept { "the journal stays in RINGFENCE_HOME" } else { "nothing was kept" };
+    let kept = if kept {
+        "the journal stays in RINGFENCE_HOME"
+    } else {
+        "nothing was kept"
+    };
     let title = printer.paint("Next", Style::Strong);
     format!(
         "\n{title}\n  ringfence run FILE.ts          your own program; .js .py .sh as well\n  \

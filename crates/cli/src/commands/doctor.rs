@@ -40,15 +40,28 @@ enum State {
 
 impl Finding {
     fn good(what: &'static str, detail: impl Into<String>) -> Finding {
-        Finding { what, state: State::Good, detail: detail.into(), hint: None }
+        Finding {
+            what,
+            state: State::Good,
+            detail: detail.into(),
+            hint: None,
+        }
     }
 
     fn limited(what: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Finding {
-        Finding { state: State::Limited, hint: Some(hint.into()), ..Finding::good(what, detail) }
+        Finding {
+            state: State::Limited,
+            hint: Some(hint.into()),
+            ..Finding::good(what, detail)
+        }
     }
 
     fn missing(what: &'static str, detail: impl Into<String>, hint: Option<String>) -> Finding {
-        Finding { state: State::Missing, hint, ..Finding::good(what, detail) }
+        Finding {
+            state: State::Missing,
+            hint,
+            ..Finding::good(what, detail)
+        }
     }
 }
 
@@ -61,7 +74,11 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     let seen = inside::look(&policy, None).await;
     match &seen {
         Ok(seen) => findings.extend(sandbox(seen)),
-        Err(fault) => findings.push(Finding::missing("sandbox", fault.message.clone(), machine::why_no_sandbox())),
+        Err(fault) => findings.push(Finding::missing(
+            "sandbox",
+            fault.message.clone(),
+            machine::why_no_sandbox(),
+        )),
     }
     findings.push(machine::landlock());
     findings.push(machine::notify());
@@ -72,11 +89,17 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     let works = seen.is_ok();
     if args.json {
         let enforcement = seen.as_ref().map(|seen| seen.enforcement.clone()).unwrap_or_default();
-        printer.json(&serde_json::json!({ "ok": works, "findings": findings, "enforcement": enforcement, "soft": soft }))?;
+        printer.json(
+            &serde_json::json!({ "ok": works, "findings": findings, "enforcement": enforcement, "soft": soft }),
+        )?;
     } else {
         printer.data(&words(&findings, &soft, works, printer))?;
     }
-    Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(NOT_HELD) })
+    Ok(if works {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_HELD)
+    })
 }
 
 fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) -> String {
@@ -95,7 +118,10 @@ fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) 
     let verdict = match (works, soft) {
         (false, _) => "no sandbox can be made here".to_owned(),
         (true, []) => "every rule is held by the kernel here; `--require-hard` runs".to_owned(),
-        (true, soft) => format!("held in a weaker way here: {}; `--require-hard` refuses", soft.join(", ")),
+        (true, soft) => format!(
+            "held in a weaker way here: {}; `--require-hard` refuses",
+            soft.join(", ")
+        ),
     };
     text.push_str(&format!("\n{verdict}\n"));
     text
@@ -104,12 +130,18 @@ fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) 
 /// Rules that another machine would hold harder.
 fn soft_rules(seen: &Inside) -> Vec<String> {
     let hard_by_nature = ["proc.open_files", "proc.wall_timeout", "proc.output"];
-    let soft = seen.enforcement.iter().filter(|held| matches!(held.by, "watch" | "rlimit") && !hard_by_nature.contains(&held.rule.as_str()));
+    let soft = seen
+        .enforcement
+        .iter()
+        .filter(|held| matches!(held.by, "watch" | "rlimit") && !hard_by_nature.contains(&held.rule.as_str()));
     soft.map(|held| format!("`{}` by {}", held.rule, held.by)).collect()
 }
 
 fn sandbox(seen: &Inside) -> Vec<Finding> {
-    let mut findings = vec![Finding::good("sandbox", format!("made one and ran a program in it: {} ms", seen.took.as_millis()))];
+    let mut findings = vec![Finding::good(
+        "sandbox",
+        format!("made one and ran a program in it: {} ms", seen.took.as_millis()),
+    )];
     findings.extend(seen.always.iter().map(|fact| match fact.split_once(": ") {
         Some(("own namespaces", kinds)) => Finding::good("namespaces", kinds),
         Some(("system calls", how)) => Finding::good("system calls", how.split(';').next().unwrap_or(how)),
@@ -127,10 +159,17 @@ fn sandbox(seen: &Inside) -> Vec<Finding> {
 
 async fn python(policy: &Policy, configured: Option<&Path>, works: bool) -> Finding {
     const WHAT: &str = "python";
-    let known = configured.map(Path::to_owned).into_iter().chain(["/usr/bin/python3", "/usr/local/bin/python3"].map(PathBuf::from));
+    let known = configured
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(["/usr/bin/python3", "/usr/local/bin/python3"].map(PathBuf::from));
     let Some(path) = known.into_iter().find(|path| configured.is_some() || path.exists()) else {
         let hint = "install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`";
-        return Finding::limited(WHAT, "none; TypeScript, JavaScript, shell and programs work without", hint);
+        return Finding::limited(
+            WHAT,
+            "none; TypeScript, JavaScript, shell and programs work without",
+            hint,
+        );
     };
     let path = path.display();
     if !works {
@@ -140,7 +179,11 @@ async fn python(policy: &Policy, configured: Option<&Path>, works: bool) -> Find
         Ok(version) => Finding::good(WHAT, format!("{path}, {version}, runs in a sandbox")),
         Err(fault) => {
             let hint = "look at `runtimes.python` in `ringfence.yaml`";
-            Finding::limited(WHAT, format!("{path} does not run in a sandbox: {fault}"), fault.hint.as_deref().unwrap_or(hint))
+            Finding::limited(
+                WHAT,
+                format!("{path} does not run in a sandbox: {fault}"),
+                fault.hint.as_deref().unwrap_or(hint),
+            )
         }
     }
 }
@@ -152,7 +195,11 @@ fn limits() -> Finding {
     let shown = |limit: Option<u64>| limit.map_or_else(|| "no limit".to_owned(), |limit| limit.to_string());
     let detail = format!("open files {}, processes {}", shown(files), shown(processes));
     if files.is_some_and(|files| files < ENOUGH) {
-        return Finding::limited("limits", detail, "raise the hard limit of open files to 1024 or more (`ulimit -Hn`)");
+        return Finding::limited(
+            "limits",
+            detail,
+            "raise the hard limit of open files to 1024 or more (`ulimit -Hn`)",
+        );
     }
     Finding::good("limits", detail)
 }

@@ -13,8 +13,7 @@ use crate::fault::{Fault, chain, launch};
 use crate::print::count;
 
 /// Prints the environment, the mounts and the state of the process, each after a line of its own.
-const SCRIPT: &str =
-    "echo @env; env; echo @mounts; cat /proc/self/mountinfo; echo @status; cat /proc/self/status; echo @ns; ls -l /proc/self/ns";
+const SCRIPT: &str = "echo @env; env; echo @mounts; cat /proc/self/mountinfo; echo @status; cat /proc/self/status; echo @ns; ls -l /proc/self/ns";
 
 /// What was seen.
 #[derive(Debug, Clone, Serialize)]
@@ -72,9 +71,16 @@ impl Visit {
     fn new(policy: &Policy, python: Option<&Path>) -> Result<Visit, Fault> {
         let native = Native::new(&format!("ringfence-look-{}", std::process::id())).map_err(|error| launch(&error))?;
         let folders = tempfile::tempdir().map_err(|error| Fault::ours("start.folder", chain(&error)))?;
-        let options = Options { python: python.map(Path::to_owned), folders: Some(folders.path().to_owned()) };
+        let options = Options {
+            python: python.map(Path::to_owned),
+            folders: Some(folders.path().to_owned()),
+        };
         let spec = Spec::new(policy, &options).map_err(|error| Fault::refused("policy.mount", chain(&error)))?;
-        Ok(Visit { native, spec: Arc::new(spec), _folders: folders })
+        Ok(Visit {
+            native,
+            spec: Arc::new(spec),
+            _folders: folders,
+        })
     }
 
     /// Runs `kind` in a fresh sandbox; answers what it printed.
@@ -83,7 +89,17 @@ impl Visit {
         let mut sandbox = self.native.launch(&self.spec).await.map_err(|error| launch(&error))?;
         let (_switch, mut stop) = Stop::new();
         let mut heard = Heard::default();
-        let ended = sandbox.run(Task { kind, args: Vec::new(), stdin: None }, &mut heard, &mut stop).await;
+        let ended = sandbox
+            .run(
+                Task {
+                    kind,
+                    args: Vec::new(),
+                    stdin: None,
+                },
+                &mut heard,
+                &mut stop,
+            )
+            .await;
         let ended = ended.map_err(|error| failed(&error))?;
         sandbox.end().await.map_err(|error| failed(&error))?;
         match ended.outcome.and_then(|outcome| outcome.error) {
@@ -97,18 +113,38 @@ impl Visit {
 pub(crate) async fn look(policy: &Policy, python: Option<&Path>) -> Result<Inside, Fault> {
     let started = Instant::now();
     let visit = Visit::new(policy, python)?;
-    let text = visit.run(TaskKind::Shell { file_name: "look".to_owned(), source: SCRIPT.to_owned() }).await?;
+    let text = visit
+        .run(TaskKind::Shell {
+            file_name: "look".to_owned(),
+            source: SCRIPT.to_owned(),
+        })
+        .await?;
     let took = started.elapsed();
     let held = visit.native.enforcement(&visit.spec);
-    let enforcement = held.iter().map(|held| Held { rule: held.rule.to_owned(), by: held.by.name() }).collect();
-    Ok(Inside { enforcement, support: Some(visit.native.support()), took, ..read(&text, policy) })
+    let enforcement = held
+        .iter()
+        .map(|held| Held {
+            rule: held.rule.to_owned(),
+            by: held.by.name(),
+        })
+        .collect();
+    Ok(Inside {
+        enforcement,
+        support: Some(visit.native.support()),
+        took,
+        ..read(&text, policy)
+    })
 }
 
 /// The version of the Python that runs in a sandbox of `policy`.
 pub(crate) async fn python(policy: &Policy, configured: Option<&Path>) -> Result<String, Fault> {
     let source = "import platform\nprint(platform.python_implementation(), platform.python_version())".to_owned();
     let visit = Visit::new(policy, configured)?;
-    let kind = TaskKind::Code { language: Language::Python, file_name: "version.py".to_owned(), source };
+    let kind = TaskKind::Code {
+        language: Language::Python,
+        file_name: "version.py".to_owned(),
+        source,
+    };
     visit.run(kind).await.map(|text| text.trim().to_owned())
 }
 
@@ -152,13 +188,21 @@ fn mounts(lines: &[&str], policy: &Policy) -> Vec<Mounted> {
             let mut fields = before.split(' ').skip(4);
             let (path, flags) = (fields.next()?, fields.next()?);
             let kind = after.split(' ').next()?;
-            (!named.contains(path)).then(|| Mounted { path: path.to_owned(), how: format!("{kind}, {}", flags.replace(',', ", ")) })
+            (!named.contains(path)).then(|| Mounted {
+                path: path.to_owned(),
+                how: format!("{kind}, {}", flags.replace(',', ", ")),
+            })
         })
         .collect()
 }
 
 fn always(status: &[&str], namespaces: &[&str]) -> Vec<String> {
-    let field = |name: &str| status.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map_or("?", str::trim);
+    let field = |name: &str| {
+        status
+            .iter()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map_or("?", str::trim)
+    };
     // A namespace is the sandbox's own if the host's has another number.
     let host = |kind: &str| std::fs::read_link(format!("/proc/self/ns/{kind}")).ok();
     let mut kinds: Vec<&str> = namespaces
@@ -169,14 +213,21 @@ fn always(status: &[&str], namespaces: &[&str]) -> Vec<String> {
         .map(|(_, kind)| kind)
         .collect();
     kinds.dedup();
-    let filters = field("Seccomp_filters").parse().map_or_else(|_| "a filter".to_owned(), |number| count(number, "filter"));
+    let filters = field("Seccomp_filters")
+        .parse()
+        .map_or_else(|_| "a filter".to_owned(), |number| count(number, "filter"));
     let zero = |name: &str| field(name).trim_start_matches('0').is_empty();
     let none = ["CapEff", "CapPrm", "CapBnd"].into_iter().all(zero);
     vec![
         format!("own namespaces: {}", kinds.join(", ")),
-        format!("system calls: only those on the list, {filters} in force; mount, ptrace, bpf, keyctl, io_uring, setns, unshare and the like are refused and written down"),
+        format!(
+            "system calls: only those on the list, {filters} in force; mount, ptrace, bpf, keyctl, io_uring, setns, unshare and the like are refused and written down"
+        ),
         format!("capabilities: {}", if none { "none" } else { field("CapEff") }),
-        format!("no new privileges: {}", if field("NoNewPrivs") == "1" { "yes" } else { "no" }),
+        format!(
+            "no new privileges: {}",
+            if field("NoNewPrivs") == "1" { "yes" } else { "no" }
+        ),
         "network: no interface but an empty loopback; the only way out is the pipe to Ringfence".to_owned(),
     ]
 }

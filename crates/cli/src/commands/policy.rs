@@ -25,8 +25,11 @@ pub(crate) async fn start(command: PolicyCommand, settings: &Settings, printer: 
             printer.line(&schema).map(|()| ExitCode::SUCCESS)
         }
         PolicyCommand::Learn { .. } => {
-            let message = "`policy learn` comes with the door out: without tools and network there is nothing to learn yet";
-            Err(Fault::ours("policy.unbuilt", message).hint("`ringfence session show ID` says what a session tried").exit(NOT_HELD))
+            let message =
+                "`policy learn` comes with the door out: without tools and network there is nothing to learn yet";
+            Err(Fault::ours("policy.unbuilt", message)
+                .hint("`ringfence session show ID` says what a session tried")
+                .exit(NOT_HELD))
         }
     }
 }

@@ -41,24 +41,58 @@ pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Re
         }
         (None, false) => language_of(&run.program)?,
     };
-    let source = if from_stdin { read_source(io::stdin().lock(), "-")? } else { read_file(&run.program)? };
+    let source = if from_stdin {
+        read_source(io::stdin().lock(), "-")?
+    } else {
+        read_file(&run.program)?
+    };
     let name = run.program.file_name().map(|name| name.to_string_lossy().into_owned());
-    let file_name = if from_stdin { stdin_name(lang).to_owned() } else { name.unwrap_or_default() };
+    let file_name = if from_stdin {
+        stdin_name(lang).to_owned()
+    } else {
+        name.unwrap_or_default()
+    };
     let stdin = (lang == Lang::Shell && !from_stdin).then(stdin).flatten();
     let program = match lang {
-        Lang::Ts => Program::Code { language: Language::TypeScript, file_name, source },
-        Lang::Js => Program::Code { language: Language::JavaScript, file_name, source },
-        Lang::Python => Program::Code { language: Language::Python, file_name, source },
+        Lang::Ts => Program::Code {
+            language: Language::TypeScript,
+            file_name,
+            source,
+        },
+        Lang::Js => Program::Code {
+            language: Language::JavaScript,
+            file_name,
+            source,
+        },
+        Lang::Python => Program::Code {
+            language: Language::Python,
+            file_name,
+            source,
+        },
         Lang::Shell => Program::Shell { file_name, source },
     };
-    Task { program, args: run.args, stdin, place: run.place }.run(settings, printer).await
+    Task {
+        program,
+        args: run.args,
+        stdin,
+        place: run.place,
+    }
+    .run(settings, printer)
+    .await
 }
 
 /// `exec`.
 pub(crate) async fn program(exec: Exec, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let mut words = exec.command.into_iter();
     let program = Program::Named(words.next().unwrap_or_default());
-    Task { program, args: words.collect(), stdin: stdin(), place: exec.place }.run(settings, printer).await
+    Task {
+        program,
+        args: words.collect(),
+        stdin: stdin(),
+        place: exec.place,
+    }
+    .run(settings, printer)
+    .await
 }
 
 struct Task {
@@ -70,7 +104,12 @@ struct Task {
 
 impl Task {
     async fn run(self, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-        let Task { program, args, stdin, place } = self;
+        let Task {
+            program,
+            args,
+            stdin,
+            place,
+        } = self;
         refuse_what_is_not_there(&place)?;
         let config = Config::find(place.rules.config.as_deref(), settings, printer)?;
         let policy = rules::in_force(&place.rules, place.timeout.as_deref(), &config)?;
@@ -84,9 +123,19 @@ impl Task {
         let interrupt = listen()?;
         let engine = open(&config, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
-        let request = RunCode { policy, program, args, files, stdin, out: place.out.clone(), require_hard: place.require_hard };
+        let request = RunCode {
+            policy,
+            program,
+            args,
+            files,
+            stdin,
+            out: place.out.clone(),
+            require_hard: place.require_hard,
+        };
         let result = if place.json {
-            follow(&engine, request, &mut (), &interrupt).await.map(|execution| (execution, false))
+            follow(&engine, request, &mut (), &interrupt)
+                .await
+                .map(|execution| (execution, false))
         } else {
             let mut screen = Screen::start(printer, interrupt.clone())?;
             let execution = follow(&engine, request, &mut screen, &interrupt).await;
@@ -98,7 +147,11 @@ impl Task {
         if place.json {
             printer.json(&execution)?;
         } else {
-            let around = Around { open_line, output_limit, out: place.out.as_deref() };
+            let around = Around {
+                open_line,
+                output_limit,
+                out: place.out.as_deref(),
+            };
             printer.execution(&execution, &around)?;
         }
         Ok(exit(&execution))
@@ -111,7 +164,8 @@ fn exit(execution: &Execution) -> ExitCode {
 }
 
 pub(crate) fn listen() -> Result<Interrupt, Fault> {
-    Interrupt::listen().map_err(|error| Fault::ours("start.thread", format!("cannot start a thread: {}", reason(&error))))
+    Interrupt::listen()
+        .map_err(|error| Fault::ours("start.thread", format!("cannot start a thread: {}", reason(&error))))
 }
 
 /// Opens the engine; a signal meanwhile ends the command, for nothing has started.
@@ -179,12 +233,19 @@ fn refuse_what_is_not_there(place: &Place) -> Result<(), Fault> {
         Backend::Cluster => Some("cluster"),
     };
     if let Some(name) = backend {
-        let fault = Fault::refused("backend.unbuilt", format!("the backend `{name}` comes later, this version has `native`"));
+        let fault = Fault::refused(
+            "backend.unbuilt",
+            format!("the backend `{name}` comes later, this version has `native`"),
+        );
         return Err(fault.rule("backends").hint("leave `--backend` out"));
     }
     if let Some(session) = &place.session {
-        let message = format!("cannot go on with session `{session}`: a session outlives a command only under `serve`, which comes later");
-        return Err(Fault::refused("session.unbuilt", message).rule("sessions").hint("leave `--session` out: each run is a session of its own"));
+        let message = format!(
+            "cannot go on with session `{session}`: a session outlives a command only under `serve`, which comes later"
+        );
+        return Err(Fault::refused("session.unbuilt", message)
+            .rule("sessions")
+            .hint("leave `--session` out: each run is a session of its own"));
     }
     Ok(())
 }
@@ -198,7 +259,8 @@ fn language_of(file: &Path) -> Result<Lang, Fault> {
         _ if file.is_dir() => Err(folder(file)),
         _ => {
             let message = format!("cannot tell the language of `{}` by its name", file.display());
-            Err(Fault::not_found("language.unknown", message).hint("add `--lang ts`, `js`, `python` or `shell`; for another program use `ringfence exec -- CMD`"))
+            Err(Fault::not_found("language.unknown", message)
+                .hint("add `--lang ts`, `js`, `python` or `shell`; for another program use `ringfence exec -- CMD`"))
         }
     }
 }
@@ -213,12 +275,19 @@ fn stdin_name(lang: Lang) -> &'static str {
 }
 
 fn folder(file: &Path) -> Fault {
-    Fault::not_found("program.read", format!("`{}` is a folder, not a program", file.display())).hint("name a file in it")
+    Fault::not_found(
+        "program.read",
+        format!("`{}` is a folder, not a program", file.display()),
+    )
+    .hint("name a file in it")
 }
 
 fn read_file(path: &Path) -> Result<String, Fault> {
     let failed = |error: io::Error| {
-        let fault = Fault::not_found("program.read", format!("cannot read `{}`: {}", path.display(), reason(&error)));
+        let fault = Fault::not_found(
+            "program.read",
+            format!("cannot read `{}`: {}", path.display(), reason(&error)),
+        );
         match error.kind() {
             io::ErrorKind::NotFound => fault.hint("look at the path; `-` reads the program from standard input"),
             _ => fault,
@@ -237,22 +306,24 @@ fn read_file(path: &Path) -> Result<String, Fault> {
 
 fn read_source(from: impl io::Read, name: &str) -> Result<String, Fault> {
     let mut bytes = Vec::new();
-    from.take(MOST_SOURCE + 1).read_to_end(&mut bytes).map_err(|error| {
-        Fault::not_found("program.read", format!("cannot read `{name}`: {}", reason(&error)))
-    })?;
+    from.take(MOST_SOURCE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Fault::not_found("program.read", format!("cannot read `{name}`: {}", reason(&error))))?;
     if bytes.len() as u64 > MOST_SOURCE {
         return Err(too_long(name));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let message = format!("`{name}` is not a text: byte {at} is not UTF-8");
-        Fault::not_found("program.read", message).hint("for a program that is no source text use `ringfence exec -- CMD`")
+        Fault::not_found("program.read", message)
+            .hint("for a program that is no source text use `ringfence exec -- CMD`")
     })
 }
 
 fn too_long(name: &str) -> Fault {
     let most = crate::print::bytes(MOST_SOURCE);
-    Fault::ours("program.size", format!("`{name}` is longer than {most}")).hint("put data into a file of its own and bring it in with `--file`")
+    Fault::ours("program.size", format!("`{name}` is longer than {most}"))
+        .hint("put data into a file of its own and bring it in with `--file`")
 }
 
 /// `LOCAL` or `LOCAL:NAME`; a colon in an existing file's name belongs to it.
@@ -262,14 +333,21 @@ fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
         let (from, name) = split(word);
         let shown = from.display();
         let failed = |why: String| Fault::ours("files.in", format!("cannot bring `{shown}` in: {why}"));
-        let found = std::fs::metadata(&from).map_err(|error| {
-            failed(reason(&error)).hint("write `--file LOCAL` or `--file LOCAL:NAME`")
-        })?;
+        let found = std::fs::metadata(&from)
+            .map_err(|error| failed(reason(&error)).hint("write `--file LOCAL` or `--file LOCAL:NAME`"))?;
         if !found.is_file() {
-            let what = if found.is_dir() { "it is a folder" } else { "it is not a plain file" };
-            return Err(failed(what.to_owned()).hint("bring files in one by one, or show a folder with a mount: `fs.mounts`"));
+            let what = if found.is_dir() {
+                "it is a folder"
+            } else {
+                "it is not a plain file"
+            };
+            return Err(
+                failed(what.to_owned()).hint("bring files in one by one, or show a folder with a mount: `fs.mounts`")
+            );
         }
-        let name = name.or_else(|| from.file_name().map(|name| name.to_string_lossy().into_owned())).unwrap_or_default();
+        let name = name
+            .or_else(|| from.file_name().map(|name| name.to_string_lossy().into_owned()))
+            .unwrap_or_default();
         let name: RelPath = name.parse().map_err(|error: ringfence_policy::PathError| {
             failed(error.to_string()).hint("choose a plain name: `--file LOCAL:NAME`")
         })?;
@@ -284,7 +362,9 @@ fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
 
 fn split(word: &Path) -> (PathBuf, Option<String>) {
     match word.to_str().and_then(|text| text.rsplit_once(':')) {
-        Some((local, name)) if !local.is_empty() && word.symlink_metadata().is_err() => (local.into(), Some(name.to_owned())),
+        Some((local, name)) if !local.is_empty() && word.symlink_metadata().is_err() => {
+            (local.into(), Some(name.to_owned()))
+        }
         _ => (word.to_owned(), None),
     }
 }
@@ -318,5 +398,13 @@ fn stdin() -> Option<mpsc::Receiver<Vec<u8>>> {
 
 /// The policy's limits are the engine's business; the type is named here for the demo.
 pub(crate) fn request(policy: Policy, program: Program) -> RunCode {
-    RunCode { policy, program, args: Vec::new(), files: Vec::new(), stdin: None, out: None, require_hard: false }
+    RunCode {
+        policy,
+        program,
+        args: Vec::new(),
+        files: Vec::new(),
+        stdin: None,
+        out: None,
+        require_hard: false,
+    }
 }

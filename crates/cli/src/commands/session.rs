@@ -48,15 +48,28 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
         other => other?,
     };
     let state = list.open.then_some(SessionState::Open);
-    let sessions = store.sessions(Sessions { state, limit: Some(list.limit), ..Sessions::default() }).await;
+    let sessions = store
+        .sessions(Sessions {
+            state,
+            limit: Some(list.limit),
+            ..Sessions::default()
+        })
+        .await;
     store.leave().await;
     let sessions = sessions?;
     if list.json {
         printer.json(&sessions)?;
     } else if sessions.is_empty() {
-        printer.notice(if list.open { "no session is open" } else { "there are no sessions yet" });
+        printer.notice(if list.open {
+            "no session is open"
+        } else {
+            "there are no sessions yet"
+        });
     } else {
-        printer.line(&format!("{:<28}  {:<6}  {:<20}  {:>4}  POLICY", "ID", "STATE", "OPENED", "RUNS"))?;
+        printer.line(&format!(
+            "{:<28}  {:<6}  {:<20}  {:>4}  POLICY",
+            "ID", "STATE", "OPENED", "RUNS"
+        ))?;
         for session in &sessions {
             printer.line(&row(session, printer))?;
         }
@@ -66,14 +79,22 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
 
 fn row(session: &Session, printer: &Printer) -> String {
     let opened = session.created.to_string();
-    let opened = opened.split('.').next().unwrap_or(&opened).trim_end_matches('Z').replace('T', " ");
+    let opened = opened
+        .split('.')
+        .next()
+        .unwrap_or(&opened)
+        .trim_end_matches('Z')
+        .replace('T', " ");
     let style = match session.state {
         SessionState::Open => Style::Good,
         SessionState::Closed => Style::Faint,
         SessionState::Lost => Style::Bad,
     };
     let state = printer.paint(&format!("{:<6}", session.state.name()), style);
-    format!("{}  {state}  {opened:<20}  {:>4}  {}", session.id, session.executions, session.policy_name)
+    format!(
+        "{}  {state}  {opened:<20}  {:>4}  {}",
+        session.id, session.executions, session.policy_name
+    )
 }
 
 /// The kill switch. Opening the engine sweeps after the dead first, so that only the living have to be told.
@@ -120,12 +141,22 @@ async fn stop_in(store: &Store, target: Target, printer: &Printer) -> Result<Exi
             Owner::Gone => "its process is gone",
             Owner::Nobody => "no process had it",
         };
-        let state = if closed { printer.paint("stopped", Style::Good) } else { printer.paint("still open", Style::Bad) };
+        let state = if closed {
+            printer.paint("stopped", Style::Good)
+        } else {
+            printer.paint("still open", Style::Bad)
+        };
         printer.line(&format!("{id}  {state}  ({told})"))?;
     }
     if open > 0 {
-        let message = format!("{} did not close within {} s", count(open, "session"), PATIENCE.as_secs());
-        return Err(Fault::ours("session.stuck", message).hint("`ringfence session show ID` names what runs; end its process").exit(NOT_HELD));
+        let message = format!(
+            "{} did not close within {} s",
+            count(open, "session"),
+            PATIENCE.as_secs()
+        );
+        return Err(Fault::ours("session.stuck", message)
+            .hint("`ringfence session show ID` names what runs; end its process")
+            .exit(NOT_HELD));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -135,7 +166,9 @@ async fn close(store: &Store, id: SessionId) -> Result<(), Fault> {
     let lease = Lease::acquire(store.home())?;
     store.adopt_session(&lease, id).await?;
     let reason = Text::clean("stopped");
-    store.record(Event::host(id, None, Kind::SessionClosed { reason })).await?;
+    store
+        .record(Event::host(id, None, Kind::SessionClosed { reason }))
+        .await?;
     Ok(())
 }
 
@@ -154,7 +187,10 @@ async fn closed_by(store: &Store, id: SessionId, deadline: tokio::time::Instant)
 
 /// Ends a session; what happened in it stays written.
 async fn remove(text: &str, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let what = StopWhat { session: Some(text.to_owned()), all: false };
+    let what = StopWhat {
+        session: Some(text.to_owned()),
+        all: false,
+    };
     let code = stop(&what, settings, printer).await?;
     printer.notice("nothing of it is kept but its journal, which stays");
     Ok(code)

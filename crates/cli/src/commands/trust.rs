@@ -15,6 +15,9 @@ pub(crate) fn accept(trust: &Trust, settings: &Settings, printer: &Printer) -> R
     Config::find(Some(&file), settings, printer)?;
     let (folder, digest) = trust::accept(&file, settings)?;
     let short = digest.get(..12).unwrap_or(&digest);
-    printer.line(&format!("trusted: {folder}/{} as it is now ({short}); a change needs your word again", config::FILE))?;
+    printer.line(&format!(
+        "trusted: {folder}/{} as it is now ({short}); a change needs your word again",
+        config::FILE
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -33,7 +33,9 @@ fn unfinished(bytes: &[u8]) -> usize {
     }
     let tail = bytes.len().saturating_sub(3);
     let starts = bytes.get(tail..).unwrap_or_default();
-    let Some(start) = starts.iter().rposition(|byte| *byte >= 0xc0) else { return 0 };
+    let Some(start) = starts.iter().rposition(|byte| *byte >= 0xc0) else {
+        return 0;
+    };
     let rest = starts.get(start..).unwrap_or_default();
     match std::str::from_utf8(rest) {
         Err(error) if error.error_len().is_none() => rest.len(),

@@ -14,16 +14,39 @@ pub(crate) fn words(record: &Record) -> String {
 
 fn line(event: &Event) -> String {
     let at = format!("{:.3}", event.at).replace('T', " ");
-    format!("{} {} {:<17} {}", at.trim_end_matches('Z'), event.session, event.kind.name(), what(&event.kind))
+    format!(
+        "{} {} {:<17} {}",
+        at.trim_end_matches('Z'),
+        event.session,
+        event.kind.name(),
+        what(&event.kind)
+    )
 }
 
 /// What happened, without when and where.
 pub(crate) fn what(kind: &Kind) -> String {
     match kind {
-        Kind::SessionOpened { policy, principal, backend, .. } => format!("policy `{}`, {backend}, {principal}", policy.name),
-        Kind::ExecutionStarted { language, program, bytes: size, files, .. } => {
-            let program = program.as_ref().map_or_else(String::new, |program| format!(" `{program}`"));
-            let files = if files.is_empty() { String::new() } else { format!(", {} in", count(files.len() as u64, "file")) };
+        Kind::SessionOpened {
+            policy,
+            principal,
+            backend,
+            ..
+        } => format!("policy `{}`, {backend}, {principal}", policy.name),
+        Kind::ExecutionStarted {
+            language,
+            program,
+            bytes: size,
+            files,
+            ..
+        } => {
+            let program = program
+                .as_ref()
+                .map_or_else(String::new, |program| format!(" `{program}`"));
+            let files = if files.is_empty() {
+                String::new()
+            } else {
+                format!(", {} in", count(files.len() as u64, "file"))
+            };
             format!("{language}{program}, {}{files}", bytes(*size))
         }
         Kind::Output { stream, number, text } => {
@@ -33,10 +56,21 @@ pub(crate) fn what(kind: &Kind) -> String {
             };
             format!("{stream} {number}: {text}")
         }
-        Kind::ExecutionEnded { status, exit_code, error, usage, .. } => {
+        Kind::ExecutionEnded {
+            status,
+            exit_code,
+            error,
+            usage,
+            ..
+        } => {
             let code = exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
             let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
-            format!("{}{code}{error}, {} ms, {}", status.name(), usage.wall_ms, bytes(usage.peak_memory_bytes))
+            format!(
+                "{}{code}{error}, {} ms, {}",
+                status.name(),
+                usage.wall_ms,
+                bytes(usage.peak_memory_bytes)
+            )
         }
         Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused by `{rule}`"),
         Kind::LimitHit { code, rule, .. } => format!("{code} by `{rule}`"),

@@ -28,7 +28,10 @@ impl Printer {
     /// Prints what `execution` leaves to say after its output was shown.
     pub(crate) fn execution(&self, execution: &Execution, around: &Around<'_>) -> Result<(), Fault> {
         self.value(execution.value.as_deref(), around.open_line)?;
-        let cut = [("stdout", execution.truncated.stdout), ("stderr", execution.truncated.stderr)];
+        let cut = [
+            ("stdout", execution.truncated.stdout),
+            ("stderr", execution.truncated.stderr),
+        ];
         for (stream, _) in cut.into_iter().filter(|(_, cut)| *cut) {
             let limit = bytes(around.output_limit);
             self.notice(&format!("{stream} was cut after {limit}: `proc.output`"));
@@ -46,14 +49,20 @@ impl Printer {
         if let Some(error) = &execution.error {
             self.error(&error.message, error.hint.as_deref(), error.rule.as_deref());
             for place in execution.diagnostics.iter().skip(1).take(MOST_PLACES) {
-                self.aside(&format!("  {}:{}:{}: {}", place.file, place.line, place.column, place.message));
+                self.aside(&format!(
+                    "  {}:{}:{}: {}",
+                    place.file, place.line, place.column, place.message
+                ));
             }
         }
         let usage = execution.usage;
         let memory = bytes(usage.peak_memory_bytes);
         let (status, session) = (execution.status.name(), execution.session_id);
         let times = format!("{} ms, {} ms of cpu, {memory}", usage.wall_ms, usage.cpu_ms);
-        self.detail(&format!("{status}: {times}; session {session}, policy `{}`", execution.policy.name));
+        self.detail(&format!(
+            "{status}: {times}; session {session}, policy `{}`",
+            execution.policy.name
+        ));
         Ok(())
     }
 
@@ -74,7 +83,11 @@ impl Printer {
             *times.entry((&one.kind, &one.detail, &one.rule)).or_default() += 1;
         }
         for ((kind, detail, rule), times) in times.iter().take(MOST_LISTED) {
-            let often = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+            let often = if *times > 1 {
+                format!(" ({times} times)")
+            } else {
+                String::new()
+            };
             self.notice(&format!("refused {kind} `{detail}`{often}: `{rule}`"));
         }
         if let Some(more) = times.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {

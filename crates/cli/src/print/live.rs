@@ -38,7 +38,10 @@ impl Screen {
     /// Waits until all is printed; answers whether a line was left open.
     pub(crate) fn finish(self) -> Result<bool, Fault> {
         drop(self.pieces);
-        let printed = self.thread.join().map_err(|_| Fault::ours("output.write", "the output was lost"))?;
+        let printed = self
+            .thread
+            .join()
+            .map_err(|_| Fault::ours("output.write", "the output was lost"))?;
         match printed.failed {
             Some(error) => Err(unwritten(&error)),
             None => Ok(printed.open_line),

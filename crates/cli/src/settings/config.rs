@@ -76,7 +76,8 @@ impl Config {
     }
 
     fn read(path: &Path) -> Result<Config, Fault> {
-        let text = read_text(path, "config.read").map_err(|fault| fault.hint("name a `ringfence.yaml` that you can read"))?;
+        let text =
+            read_text(path, "config.read").map_err(|fault| fault.hint("name a `ringfence.yaml` that you can read"))?;
         Config::of(&text, path)
     }
 
@@ -103,7 +104,12 @@ pub(crate) fn read_text(path: &Path, code: &'static str) -> Result<String, Fault
     if bytes.len() as u64 > most {
         return Err(failed(format!("it has more than {most} bytes")));
     }
-    String::from_utf8(bytes).map_err(|error| failed(format!("it is not text: byte {} is not UTF-8", error.utf8_error().valid_up_to())))
+    String::from_utf8(bytes).map_err(|error| {
+        failed(format!(
+            "it is not text: byte {} is not UTF-8",
+            error.utf8_error().valid_up_to()
+        ))
+    })
 }
 
 struct Source<'a> {
@@ -114,7 +120,11 @@ struct Source<'a> {
 impl Source<'_> {
     fn fault(&self, line: u64, message: &str) -> Fault {
         let path = self.path.display();
-        let place = if line == 0 { path.to_string() } else { format!("{path}:{line}") };
+        let place = if line == 0 {
+            path.to_string()
+        } else {
+            format!("{path}:{line}")
+        };
         Fault::ours("config.parse", format!("{place}: {message}"))
     }
 
@@ -156,7 +166,8 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
     })?;
     let mut config = Config::default();
     for (key, line, value) in top.0 {
-        known(&key, &KEYS.map(|(name, _)| name), "").map_err(|(message, hint)| unknown(source, line, &message, hint))?;
+        known(&key, &KEYS.map(|(name, _)| name), "")
+            .map_err(|(message, hint)| unknown(source, line, &message, hint))?;
         if KEYS.contains(&(key.as_str(), false)) {
             if !is_empty(&value) {
                 let fault = source.fault(line, &format!("`{key}` is not built yet"));
@@ -164,11 +175,21 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
             }
             continue;
         }
-        let part = Part { source, line, key: &key };
+        let part = Part {
+            source,
+            line,
+            key: &key,
+        };
         match key.as_str() {
             "policy" => config.policy = part.draft(value)?,
             "ceiling" => config.ceiling = part.draft(value)?,
-            "runtimes" => config.python = part.fields(value, &["python"])?.remove("python").map(|v| part.path("python", &v)).transpose()?,
+            "runtimes" => {
+                config.python = part
+                    .fields(value, &["python"])?
+                    .remove("python")
+                    .map(|v| part.path("python", &v))
+                    .transpose()?
+            }
             _ => config.sinks = part.sinks(value)?,
         }
     }
@@ -185,7 +206,10 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn unknown(source: &Source<'_>, line: u64, message: &str, hint: Option<String>) -> Fault {
-    Fault { hint, ..source.fault(line, message) }
+    Fault {
+        hint,
+        ..source.fault(line, message)
+    }
 }
 
 /// Whether `key` is one of `names`; else what to say.
@@ -200,7 +224,14 @@ fn known(key: &str, names: &[&str], above: &str) -> Result<(), (String, Option<S
         .min_by_key(|(distance, _)| *distance);
     let hint = match nearest {
         Some((_, name)) => format!("did you mean `{name}`?"),
-        None => format!("known are {}", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+        None => format!(
+            "known are {}",
+            names
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     };
     Err((format!("unknown key `{above}{key}`"), Some(hint)))
 }
@@ -229,7 +260,10 @@ impl Part<'_> {
             Value::Object(_) => Draft::parse(&value.to_string(), &name).map_err(|error| {
                 // The place in the copy that was parsed is no place in the file.
                 let fault = Fault::ours("config.parse", format!("{name}: {}", error.message));
-                Fault { hint: error.hint, ..fault }
+                Fault {
+                    hint: error.hint,
+                    ..fault
+                }
             })?,
             Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 return Err(self.fault(&format!("`{}` must be a path or a policy", self.key)));
@@ -245,7 +279,8 @@ impl Part<'_> {
             _ => return Err(self.fault(&format!("`{}` must have keys: {}", self.key, names.join(", ")))),
         };
         for key in map.keys() {
-            known(key, names, &format!("{}.", self.key)).map_err(|(message, hint)| unknown(self.source, self.line, &message, hint))?;
+            known(key, names, &format!("{}.", self.key))
+                .map_err(|(message, hint)| unknown(self.source, self.line, &message, hint))?;
         }
         Ok(map.into_iter().filter(|(_, value)| !value.is_null()).collect())
     }
@@ -261,7 +296,9 @@ impl Part<'_> {
         let list = match self.fields(value, &["sinks"])?.remove("sinks") {
             None => return Ok(Vec::new()),
             Some(Value::Array(list)) => list,
-            Some(_) => return Err(self.fault("`audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`")),
+            Some(_) => {
+                return Err(self.fault("`audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`"));
+            }
         };
         list.into_iter().map(|sink| self.sink(sink)).collect()
     }
@@ -280,14 +317,23 @@ impl Part<'_> {
         match kind.as_str() {
             "syslog" if path.is_null() => syslog(SYSLOG.into()),
             "syslog" => syslog(self.path("sinks.syslog", &path)?),
-            "file" => Ok(Sink::File { path: self.path("sinks.file", &path)? }),
+            "file" => Ok(Sink::File {
+                path: self.path("sinks.file", &path)?,
+            }),
             "webhook" | "otlp" => {
                 let fault = self.fault(&format!("the sink `{kind}` is not built yet"));
                 Err(fault.rule("audit.sinks").hint("use `file` or `syslog`"))
             }
             other => {
-                let (_, hint) = known(other, &["file", "syslog", "webhook", "otlp"], "").err().unwrap_or_default();
-                Err(unknown(self.source, self.line, &format!("unknown sink `{other}`"), hint))
+                let (_, hint) = known(other, &["file", "syslog", "webhook", "otlp"], "")
+                    .err()
+                    .unwrap_or_default();
+                Err(unknown(
+                    self.source,
+                    self.line,
+                    &format!("unknown sink `{other}`"),
+                    hint,
+                ))
             }
         }
     }

@@ -27,7 +27,10 @@ pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) ->
     match &config.policy {
         Some(policy) => {
             check_examples(policy)?;
-            let ceiling = config.ceiling.as_ref().map(|ceiling| Ceiling::from_draft(ceiling.layer(&set)));
+            let ceiling = config
+                .ceiling
+                .as_ref()
+                .map(|ceiling| Ceiling::from_draft(ceiling.layer(&set)));
             let ceiling = ceiling.unwrap_or_else(Ceiling::own_word);
             policy.layer(&set).under(&ceiling).map_err(|error| {
                 too_much(&error).hint("the operator's `policy` must stay under the operator's `ceiling`")
@@ -50,7 +53,9 @@ pub(crate) fn named(path: &Path) -> Result<Draft, Fault> {
 pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
     let text = read_text(path, "policy.read").map_err(|fault| {
         let presets: Vec<&str> = presets().collect();
-        fault.exit(REFUSED).hint(format!("name a policy file, or a preset: {}", presets.join(", ")))
+        fault
+            .exit(REFUSED)
+            .hint(format!("name a policy file, or a preset: {}", presets.join(", ")))
     })?;
     let draft = Draft::parse(&text, &path.display().to_string()).map_err(unparsed)?;
     let folder = absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
@@ -59,7 +64,12 @@ pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
 
 /// The draft with its host folders relative to `folder`.
 pub(crate) fn relative_to(mut draft: Draft, folder: &Path) -> Draft {
-    for from in draft.fs.iter_mut().flat_map(|fs| &mut fs.mounts).filter_map(|mount| mount.from.as_mut()) {
+    for from in draft
+        .fs
+        .iter_mut()
+        .flat_map(|fs| &mut fs.mounts)
+        .filter_map(|mount| mount.from.as_mut())
+    {
         *from = folder.join(&*from);
     }
     draft
@@ -88,7 +98,10 @@ fn changes(set: &[String], timeout: Option<&str>) -> Result<Draft, Fault> {
 fn own_word(draft: Draft, set: &Draft) -> Result<Policy, Fault> {
     check_examples(&draft)?;
     let hint = "correct the key that is named";
-    draft.layer(set).under(&Ceiling::own_word()).map_err(|error| too_much(&error).hint(hint))
+    draft
+        .layer(set)
+        .under(&Ceiling::own_word())
+        .map_err(|error| too_much(&error).hint(hint))
 }
 
 /// A file that was found: under the ceiling, and showing nothing that lies outside its folder. What the user says
@@ -98,11 +111,15 @@ fn under_ceiling(path: &Path, set: &Draft, config: &Config) -> Result<Policy, Fa
         let message = format!("`./{FOUND}` is not a plain file");
         return Err(Fault::refused("policy.read", message).hint("remove it, or choose a policy with `--policy`"));
     }
-    let text = read_text(path, "policy.read").map_err(|fault| fault.exit(REFUSED).hint("choose a policy with `--policy`"))?;
+    let text =
+        read_text(path, "policy.read").map_err(|fault| fault.exit(REFUSED).hint("choose a policy with `--policy`"))?;
     let draft = Draft::parse(&text, FOUND).map_err(unparsed)?;
     check_examples(&draft)?;
     let folder = std::fs::canonicalize(".").map_err(|error| {
-        Fault::refused("policy.read", format!("cannot tell where the current folder is: {}", reason(&error)))
+        Fault::refused(
+            "policy.read",
+            format!("cannot tell where the current folder is: {}", reason(&error)),
+        )
     })?;
     let draft = stay_below(draft, &folder)?;
     let top = ceiling(config, &folder)?.layer(set);
@@ -116,7 +133,12 @@ fn under_ceiling(path: &Path, set: &Draft, config: &Config) -> Result<Policy, Fa
 /// The most that a found file may ask for: the operator's ceiling, else the operator's policy, else the built-in default;
 /// where nothing is said about files, its own folder may be shown.
 fn ceiling(config: &Config, folder: &Path) -> Result<Draft, Fault> {
-    let top = config.ceiling.as_ref().or(config.policy.as_ref()).cloned().unwrap_or_else(Draft::builtin);
+    let top = config
+        .ceiling
+        .as_ref()
+        .or(config.policy.as_ref())
+        .cloned()
+        .unwrap_or_else(Draft::builtin);
     let says_files = config.ceiling.as_ref().is_some_and(|ceiling| ceiling.fs.is_some());
     match folder.to_str() {
         Some(folder) if !says_files => {
@@ -138,8 +160,9 @@ fn stay_below(mut draft: Draft, folder: &Path) -> Result<Draft, Fault> {
         match std::fs::canonicalize(folder.join(&*from)) {
             Ok(real) if real.starts_with(folder) => *from = real,
             Ok(_) => {
-                return Err(refused("which lies outside its folder", from)
-                    .hint(format!("show a folder below it, or choose the file yourself with `--policy ./{FOUND}`")));
+                return Err(refused("which lies outside its folder", from).hint(format!(
+                    "show a folder below it, or choose the file yourself with `--policy ./{FOUND}`"
+                )));
             }
             Err(error) => {
                 return Err(refused(&format!("which cannot be looked at: {}", reason(&error)), from)
@@ -154,8 +177,14 @@ fn stay_below(mut draft: Draft, folder: &Path) -> Result<Draft, Fault> {
 fn check_examples(draft: &Draft) -> Result<(), Fault> {
     draft.check_examples().map_err(|failed| {
         let lines: Vec<String> = failed.iter().map(|example| format!("  {example}")).collect();
-        let message = format!("policy `{}` does not keep its own examples:\n{}", draft.name, lines.join("\n"));
-        Fault::refused("policy.example", message).rule("examples").hint("correct the rule or the example")
+        let message = format!(
+            "policy `{}` does not keep its own examples:\n{}",
+            draft.name,
+            lines.join("\n")
+        );
+        Fault::refused("policy.example", message)
+            .rule("examples")
+            .hint("correct the rule or the example")
     })
 }
 
@@ -165,13 +194,22 @@ pub(crate) fn unparsed(error: ParseError) -> Fault {
         0 => error.file,
         line => format!("{}:{line}:{}", error.file, error.column),
     };
-    Fault { hint: error.hint, ..Fault::refused("policy.parse", format!("{place}: {}", error.message)) }
+    Fault {
+        hint: error.hint,
+        ..Fault::refused("policy.parse", format!("{place}: {}", error.message))
+    }
 }
 
 fn too_much(error: &TooMuch) -> Fault {
     let keys = error.keys.iter().map(|key| format!("  {key}"));
-    let lines: Vec<String> = keys.chain(error.examples.iter().map(|example| format!("  {example}"))).collect();
+    let lines: Vec<String> = keys
+        .chain(error.examples.iter().map(|example| format!("  {example}")))
+        .collect();
     let rules: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
     let message = format!("policy `{}` is refused:\n{}", error.name, lines.join("\n"));
-    Fault::refused("policy.ceiling", message).rule(if rules.is_empty() { "examples".to_owned() } else { rules.join(", ") })
+    Fault::refused("policy.ceiling", message).rule(if rules.is_empty() {
+        "examples".to_owned()
+    } else {
+        rules.join(", ")
+    })
 }

@@ -46,7 +46,9 @@ pub(crate) fn of(file: &Path, settings: &Settings) -> Result<Trusted, Fault> {
         Err(fault) => return Ok(Trusted::Unreadable(fault.message)),
     };
     // Without a data folder nothing was ever trusted.
-    let Ok(home) = settings.home() else { return Ok(Trusted::Never) };
+    let Ok(home) = settings.home() else {
+        return Ok(Trusted::Never);
+    };
     Ok(match read(&home)?.folders.get(&folder) {
         Some(known) if *known == digest => Trusted::Yes(text),
         Some(_) => Trusted::Changed,
@@ -59,8 +61,11 @@ pub(crate) fn accept(file: &Path, settings: &Settings) -> Result<(String, String
     let Identity { folder, digest, .. } = identify(file)?;
     let home = settings.home()?;
     let failed = |what: &Path, error: &std::io::Error| {
-        Fault::ours("trust.write", format!("cannot write `{}`: {}", what.display(), reason(error)))
-            .hint("choose another data folder with `RINGFENCE_HOME`")
+        Fault::ours(
+            "trust.write",
+            format!("cannot write `{}`: {}", what.display(), reason(error)),
+        )
+        .hint("choose another data folder with `RINGFENCE_HOME`")
     };
     make_private(&home).map_err(|error| failed(&home, &error))?;
     let lock_path = home.join("trusted.lock");
@@ -75,7 +80,12 @@ pub(crate) fn accept(file: &Path, settings: &Settings) -> Result<(String, String
 }
 
 fn lock(path: &Path) -> std::io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
     file.lock()?;
     Ok(file)
 }
@@ -105,13 +115,24 @@ struct Identity {
 
 fn identify(file: &Path) -> Result<Identity, Fault> {
     let text = read_text(file, "trust.read")?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let real = fs::canonicalize(folder)
-        .map_err(|error| Fault::ours("trust.read", format!("cannot look at `{}`: {}", folder.display(), reason(&error))))?;
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let real = fs::canonicalize(folder).map_err(|error| {
+        Fault::ours(
+            "trust.read",
+            format!("cannot look at `{}`: {}", folder.display(), reason(&error)),
+        )
+    })?;
     match real.to_str() {
         Some(real) => {
             let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-            Ok(Identity { folder: real.to_owned(), digest, text })
+            Ok(Identity {
+                folder: real.to_owned(),
+                digest,
+                text,
+            })
         }
         None => Err(Fault::ours("trust.read", "the folder's name is not text").hint("use `--config` instead")),
     }
@@ -126,7 +147,11 @@ fn read(home: &Path) -> Result<List, Fault> {
     match fs::read_to_string(&path) {
         Ok(text) => {
             let list: List = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-            if list.version == VERSION { Ok(list) } else { Err(damaged(format!("version {} is not known", list.version))) }
+            if list.version == VERSION {
+                Ok(list)
+            } else {
+                Err(damaged(format!("version {} is not known", list.version)))
+            }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(List::default()),
         Err(error) => Err(damaged(reason(&error))),

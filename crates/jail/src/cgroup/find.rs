@@ -21,7 +21,12 @@ pub enum Controller {
 
 impl Controller {
     /// All of them.
-    pub const ALL: [Controller; 4] = [Controller::Memory, Controller::Processes, Controller::Cpu, Controller::CpuTime];
+    pub const ALL: [Controller; 4] = [
+        Controller::Memory,
+        Controller::Processes,
+        Controller::Cpu,
+        Controller::CpuTime,
+    ];
 
     /// Its name as a v1 mount option; v2 counts processor time everywhere.
     fn v1_name(self) -> &'static str {
@@ -101,9 +106,10 @@ impl Machine {
         let options: Vec<&str> = kind.nth(1)?.split(',').collect();
         let home = Path::new(point).join(self.own_path(version, &options, root)?);
         let controllers: Vec<Controller> = match version {
-            Version::One => {
-                Controller::ALL.into_iter().filter(|one| options.contains(&one.v1_name())).collect()
-            }
+            Version::One => Controller::ALL
+                .into_iter()
+                .filter(|one| options.contains(&one.v1_name()))
+                .collect(),
             Version::Two => {
                 let offered = fs::read_to_string(home.join("cgroup.controllers")).unwrap_or_default();
                 let offered: Vec<&str> = offered.split_whitespace().collect();
@@ -117,7 +123,12 @@ impl Machine {
                 usable
             }
         };
-        (!controllers.is_empty()).then(|| Tree { version, controllers, folder: home.clone(), home })
+        (!controllers.is_empty()).then(|| Tree {
+            version,
+            controllers,
+            folder: home.clone(),
+            home,
+        })
     }
 
     /// This process's path in a tree, relative to where the tree is mounted.
@@ -157,8 +168,12 @@ impl Tree {
 
     /// Hands this tree's controllers down to the children of `folder`.
     pub(super) fn enable(&self, folder: &Path) -> Result<(), GroupError> {
-        let names: Vec<String> =
-            self.controllers.iter().filter_map(|one| one.v2_name()).map(|name| format!("+{name}")).collect();
+        let names: Vec<String> = self
+            .controllers
+            .iter()
+            .filter_map(|one| one.v2_name())
+            .map(|name| format!("+{name}"))
+            .collect();
         set(&folder.join("cgroup.subtree_control"), &names.join(" "))
     }
 }

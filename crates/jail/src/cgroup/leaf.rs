@@ -44,7 +44,10 @@ impl Leaf {
         for parent in parents {
             let folder = parent.folder.join(name);
             make(&folder)?;
-            leaf.parts.push(Tree { folder, ..parent.clone() });
+            leaf.parts.push(Tree {
+                folder,
+                ..parent.clone()
+            });
         }
         for part in &leaf.parts {
             limit(part, limits)?;
@@ -59,7 +62,11 @@ impl Leaf {
                 Version::One => "tasks",
                 Version::Two => "cgroup.procs",
             });
-            File::options().write(true).open(&path).map(OwnedFd::from).map_err(|source| GroupError::Read { path, source })
+            File::options()
+                .write(true)
+                .open(&path)
+                .map(OwnedFd::from)
+                .map_err(|source| GroupError::Read { path, source })
         };
         self.parts.iter().map(open).collect()
     }
@@ -155,15 +162,27 @@ fn read_usage(part: &Tree, controller: Controller, usage: &mut Usage) -> Result<
 }
 
 fn read(path: &Path) -> Result<String, GroupError> {
-    fs::read_to_string(path).map_err(|source| GroupError::Read { path: path.to_owned(), source })
+    fs::read_to_string(path).map_err(|source| GroupError::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn read_number(path: &Path) -> Result<u64, GroupError> {
-    read(path)?.trim().parse().map_err(|_| GroupError::Understand { path: path.to_owned() })
+    read(path)?
+        .trim()
+        .parse()
+        .map_err(|_| GroupError::Understand { path: path.to_owned() })
 }
 
 fn read_field(path: &Path, name: &str) -> Result<u64, GroupError> {
     let text = read(path)?;
-    let value = text.lines().find_map(|line| line.split_once(' ').filter(|(key, _)| *key == name).map(|(_, value)| value));
-    value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| GroupError::Understand { path: path.to_owned() })
+    let value = text.lines().find_map(|line| {
+        line.split_once(' ')
+            .filter(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    });
+    value
+        .and_then(|value| value.trim().parse().ok())
+        .ok_or_else(|| GroupError::Understand { path: path.to_owned() })
 }

@@ -8,26 +8,47 @@ use crate::plan::{Access, Limits, Place, Programs};
 use crate::program::Program;
 
 fn plan(program: &str) -> Plan {
-    let host = |path: &str| Place::Host { from: path.into(), to: path.into(), access: Access::Read };
+    let host = |path: &str| Place::Host {
+        from: path.into(),
+        to: path.into(),
+        access: Access::Read,
+    };
     let mut places = vec![host("/usr")];
     for name in ["bin", "lib", "lib64"] {
         let path = format!("/{name}");
         if Path::new(&path).is_symlink() {
-            places.push(Place::Link { target: format!("usr/{name}"), to: path });
+            places.push(Place::Link {
+                target: format!("usr/{name}"),
+                to: path,
+            });
         } else if Path::new(&path).exists() {
             places.push(host(&path));
         }
     }
     places.extend([
-        Place::Memory { to: "/workspace".into(), bytes: 1 << 20, inodes: 100, programs: Programs::Run },
+        Place::Memory {
+            to: "/workspace".into(),
+            bytes: 1 << 20,
+            inodes: 100,
+            programs: Programs::Run,
+        },
         Place::Proc,
         Place::Device { name: "null".into() },
     ]);
     Plan {
         ids: Ids::choose().unwrap(),
         places,
-        uses: vec![("/".into(), Use::Programs), ("/workspace".into(), Use::Write), ("/dev/null".into(), Use::Device)],
-        limits: Limits { open_files: 64, processes: None, file_bytes: 1 << 20, processors: None },
+        uses: vec![
+            ("/".into(), Use::Programs),
+            ("/workspace".into(), Use::Write),
+            ("/dev/null".into(), Use::Device),
+        ],
+        limits: Limits {
+            open_files: 64,
+            processes: None,
+            file_bytes: 1 << 20,
+            processors: None,
+        },
         program: Arc::new(Program::new(&fs::read(program).unwrap()).unwrap()),
         handles: vec!["/workspace".into()],
     }
@@ -53,9 +74,16 @@ fn a_program_becomes_the_first_process_of_a_jail() {
 fn a_missing_folder_of_the_host_is_named() {
     let launcher = Launcher::start().unwrap();
     let mut plan = plan("/bin/true");
-    plan.places.push(Place::Host { from: "/nowhere/at/all".into(), to: "/deps".into(), access: Access::Read });
+    plan.places.push(Place::Host {
+        from: "/nowhere/at/all".into(),
+        to: "/deps".into(),
+        access: Access::Read,
+    });
     let error = launcher.launch(plan).unwrap_err();
-    assert!(matches!(&error, LaunchError::Source { path, .. } if path == "/nowhere/at/all"), "{error:?}");
+    assert!(
+        matches!(&error, LaunchError::Source { path, .. } if path == "/nowhere/at/all"),
+        "{error:?}"
+    );
 }
 
 #[test]

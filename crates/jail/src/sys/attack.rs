@@ -17,8 +17,8 @@ pub use mounts::{
     open_filesystem, open_tree, pivot, remount, to_handle, unmount,
 };
 pub use peers::{
-    Child, Forked, become_traced, compare_processes, descriptor_of, fork_and, grow_processes, leave_daemon, make_orphan, read_memory_of, seize, set_user,
-    signal, spare_child, write_own_memory,
+    Child, Forked, become_traced, compare_processes, descriptor_of, fork_and, grow_processes, leave_daemon,
+    make_orphan, read_memory_of, seize, set_user, signal, spare_child, write_own_memory,
 };
 pub use sockets::{push_into_terminal, resize_loopback_queue, socket, socket_pair, terminal_paste};
 
@@ -96,7 +96,13 @@ pub fn perf_event() -> io::Result<()> {
     let any_processor = usize::MAX;
     let address = attributes.as_ptr() as usize;
     // SAFETY: `attributes` is the 112 bytes that it says it is and outlives the call.
-    owned(unsafe { call(libc::SYS_perf_event_open, [address, 0, any_processor, any_processor, 0, 0]) }?).map(drop)
+    owned(unsafe {
+        call(
+            libc::SYS_perf_event_open,
+            [address, 0, any_processor, any_processor, 0, 0],
+        )
+    }?)
+    .map(drop)
 }
 
 const PROCESS_KEYRING: usize = (-2isize).cast_unsigned();
@@ -110,7 +116,11 @@ pub fn keyring() -> io::Result<()> {
 
 /// Keeps a key in this process's own keyring, which goes with it.
 pub fn add_key() -> io::Result<()> {
-    let (kind, name, content) = (c"user".as_ptr() as usize, c"ringfence-probe".as_ptr() as usize, b"x".as_ptr() as usize);
+    let (kind, name, content) = (
+        c"user".as_ptr() as usize,
+        c"ringfence-probe".as_ptr() as usize,
+        b"x".as_ptr() as usize,
+    );
     // SAFETY: both strings are static and NUL-terminated, the content is one static byte, as the length says.
     unsafe { call(libc::SYS_add_key, [kind, name, content, 1, PROCESS_KEYRING, 0]) }.map(drop)
 }
@@ -185,7 +195,10 @@ pub fn change_kernel(change: KernelChange) -> io::Result<()> {
     let (number, arguments) = match change {
         KernelChange::Module => (libc::SYS_init_module, [empty, 0, empty, 0, 0, 0]),
         KernelChange::ModuleFile => (libc::SYS_finit_module, [usize::MAX, empty, 0, 0, 0, 0]),
-        KernelChange::NoModule => (libc::SYS_delete_module, [c"ringfence_no_module".as_ptr() as usize, 0, 0, 0, 0, 0]),
+        KernelChange::NoModule => (
+            libc::SYS_delete_module,
+            [c"ringfence_no_module".as_ptr() as usize, 0, 0, 0, 0, 0],
+        ),
         KernelChange::Kernel => (libc::SYS_kexec_load, [0, 0, 0, usize::MAX, 0, 0]),
     };
     // SAFETY: the strings are static and NUL-terminated; a module image of length 0 and 0 segments are not read.
@@ -224,7 +237,11 @@ pub fn old_door() -> io::Result<()> {
     unsafe {
         std::arch::asm!("int 0x80", inout("rax") answer, out("r8") _, out("r9") _, out("r10") _, out("r11") _);
     }
-    if answer > 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOSYS)) }
+    if answer > 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ENOSYS))
+    }
 }
 
 /// `getpid` through the x32 numbers.
@@ -270,7 +287,10 @@ pub fn leave(code: i32) -> ! {
 /// Which side of a fork the caller is on; only a process with one thread forks.
 fn fork_alone() -> io::Result<Side> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "a process with several threads does not fork"));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a process with several threads does not fork",
+        ));
     }
     process::fork()
 }

@@ -120,7 +120,11 @@ pub(crate) fn poll<const N: usize>(
 #[cfg(feature = "inside")]
 pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<bool> {
     let milliseconds = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
-    let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut one = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
     // SAFETY: the pointer and count describe `one`; the descriptor is borrowed for the call.
     Ok(check_int(unsafe { libc::poll(&raw mut one, 1, milliseconds) })? > 0)
 }

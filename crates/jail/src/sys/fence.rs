@@ -40,7 +40,10 @@ pub enum Listener {
 pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Result<Option<OwnedFd>> {
     const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
     let length = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let program = Program { length, first: instructions.as_ptr() };
+    let program = Program {
+        length,
+        first: instructions.as_ptr(),
+    };
     let flags = match listener {
         Listener::None => 0,
         Listener::New => libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE,
@@ -89,14 +92,23 @@ pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
     const RECEIVE: libc::c_ulong = 0xc050_2100; // SECCOMP_IOCTL_NOTIF_RECV
     // SAFETY: the request fills a seccomp_notif (80 bytes, as its number says).
     check_int(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut notice) })?;
-    Ok(Stopped { id: notice.id, pid: notice.pid, number: notice.data.nr })
+    Ok(Stopped {
+        id: notice.id,
+        pid: notice.pid,
+        number: notice.data.nr,
+    })
 }
 
 /// Answers a stopped call with `EPERM`. A caller that is gone meanwhile is fine.
 #[cfg(feature = "host")]
 pub(crate) fn refuse(listener: BorrowedFd<'_>, stopped: Stopped) -> io::Result<()> {
     const SEND: libc::c_ulong = 0xc018_2101; // SECCOMP_IOCTL_NOTIF_SEND
-    let answer = libc::seccomp_notif_resp { id: stopped.id, val: 0, error: -libc::EPERM, flags: 0 };
+    let answer = libc::seccomp_notif_resp {
+        id: stopped.id,
+        val: 0,
+        error: -libc::EPERM,
+        flags: 0,
+    };
     // SAFETY: the request reads a seccomp_notif_resp (24 bytes, as its number says).
     match check_int(unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw const answer) }) {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
@@ -144,10 +156,21 @@ pub(crate) fn landlock_allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, acces
         place: i32,
     }
     const PATH_BENEATH: libc::c_int = 1;
-    let rule = Beneath { access, place: place.as_raw_fd() };
+    let rule = Beneath {
+        access,
+        place: place.as_raw_fd(),
+    };
     // SAFETY: `rule` has the packed layout the kernel reads and outlives the call.
-    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules.as_raw_fd(), PATH_BENEATH, &raw const rule, 0) })
-        .map(|_| ())
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            rules.as_raw_fd(),
+            PATH_BENEATH,
+            &raw const rule,
+            0,
+        )
+    })
+    .map(|_| ())
 }
 
 /// Puts the fence up for this thread and its children. Signal-safe.

@@ -6,11 +6,17 @@ use super::{check, check_int};
 
 /// Sets a limit, soft and hard alike. One that is already lower stays: a limit is never raised. Signal-safe.
 pub(crate) fn set(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
-    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut now = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: `now` is room for what getrlimit fills.
     check_int(unsafe { libc::getrlimit(resource, &raw mut now) })?;
     let value = value.min(now.rlim_max);
-    let wanted = libc::rlimit { rlim_cur: value, rlim_max: value };
+    let wanted = libc::rlimit {
+        rlim_cur: value,
+        rlim_max: value,
+    };
     // SAFETY: `wanted` is read by the call and outlives it.
     check_int(unsafe { libc::setrlimit(resource, &raw const wanted) }).map(|_| ())
 }

@@ -30,7 +30,13 @@ struct Attributes {
 pub(crate) fn make_private() -> io::Result<()> {
     // SAFETY: a propagation change reads only the target path, which is a static NUL-terminated string.
     let done = unsafe {
-        libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null())
+        libc::mount(
+            std::ptr::null(),
+            c"/".as_ptr(),
+            std::ptr::null(),
+            libc::MS_REC | libc::MS_PRIVATE,
+            std::ptr::null(),
+        )
     };
     check_int(done).map(|_| ())
 }
@@ -38,7 +44,15 @@ pub(crate) fn make_private() -> io::Result<()> {
 /// Mounts a new file system of `kind` at `target` with its own options.
 pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, options: &CStr) -> io::Result<()> {
     // SAFETY: all strings are NUL-terminated and outlive the call; tmpfs and proc read `options` as such a string.
-    let done = unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) };
+    let done = unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            options.as_ptr().cast(),
+        )
+    };
     check_int(done).map(|_| ())
 }
 
@@ -50,7 +64,9 @@ pub(crate) fn bind(source: BorrowedFd<'_>, target: &CStr, attributes: u64) -> io
     let tree = i32::try_from(check(tree)?).map_err(|_| io::ErrorKind::InvalidData)?;
     // SAFETY: the kernel just made this descriptor and nobody else knows it.
     let tree = unsafe { OwnedFd::from_raw_fd(tree) };
-    set_attributes(Some(&tree), c"", attributes, AT_RECURSIVE)?;
+    if attributes != 0 {
+        set_attributes(Some(&tree), c"", attributes, AT_RECURSIVE)?;
+    }
     // SAFETY: both paths are NUL-terminated and outlive the call; the handle is borrowed.
     let moved = unsafe {
         libc::syscall(
@@ -71,7 +87,12 @@ pub(crate) fn restrict(path: &CStr, attributes: u64) -> io::Result<()> {
 }
 
 fn set_attributes(at: Option<&OwnedFd>, path: &CStr, set: u64, depth: libc::c_uint) -> io::Result<()> {
-    let attributes = Attributes { set, clear: 0, propagation: 0, user_namespace: 0 };
+    let attributes = Attributes {
+        set,
+        clear: 0,
+        propagation: 0,
+        user_namespace: 0,
+    };
     let (dir, flags) = at.map_or((libc::AT_FDCWD, depth), |fd| {
         (fd.as_raw_fd(), depth | libc::AT_EMPTY_PATH.cast_unsigned())
     });

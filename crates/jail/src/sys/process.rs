@@ -55,7 +55,10 @@ pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
         return Ok(Cloned::Child);
     }
     // SAFETY: CLONE_PIDFD made `handle` a new descriptor of the parent, owned by nobody else.
-    Ok(Cloned::Parent { pid, handle: unsafe { OwnedFd::from_raw_fd(handle) } })
+    Ok(Cloned::Parent {
+        pid,
+        handle: unsafe { OwnedFd::from_raw_fd(handle) },
+    })
 }
 
 /// Forks a single-threaded process.
@@ -239,7 +242,10 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
         version: u32,
         pid: i32,
     }
-    let header = Header { version: 0x2008_0522, pid: 0 };
+    let header = Header {
+        version: 0x2008_0522,
+        pid: 0,
+    };
     let none = [0u32; 6];
     // SAFETY: version 3 of the interface reads the header and two sets of three words, which `none` is.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(|_| ())
@@ -255,7 +261,13 @@ pub(crate) fn set_host_name(name: &CStr) -> io::Result<()> {
 pub(crate) fn block_signals(block: bool) -> io::Result<()> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `set` is room for a signal set, which both calls initialise whole.
-    check_int(unsafe { if block { libc::sigfillset(set.as_mut_ptr()) } else { libc::sigemptyset(set.as_mut_ptr()) } })?;
+    check_int(unsafe {
+        if block {
+            libc::sigfillset(set.as_mut_ptr())
+        } else {
+            libc::sigemptyset(set.as_mut_ptr())
+        }
+    })?;
     // SAFETY: `set` was initialised above; the old set is not wanted.
     check_int(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut()) }).map(|_| ())
 }

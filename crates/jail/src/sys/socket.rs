@@ -44,7 +44,10 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut control = ControlBuffer([0; CONTROL_BYTES]);
-    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut part = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
     // SAFETY: an all-zero msghdr is valid: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
@@ -64,10 +67,16 @@ fn attach(message: &mut libc::msghdr, control: &mut ControlBuffer, descriptors: 
     message.msg_controllen = unsafe { libc::CMSG_SPACE(bytes) } as _;
     // SAFETY: msg_control points at an aligned buffer of at least msg_controllen bytes, so a first header fits.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const *message) };
-    let Some(header) = std::ptr::NonNull::new(header) else { return };
+    let Some(header) = std::ptr::NonNull::new(header) else {
+        return;
+    };
     // SAFETY: CMSG_LEN is arithmetic.
     let length = unsafe { libc::CMSG_LEN(bytes) } as _;
-    let filled = libc::cmsghdr { cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS, cmsg_len: length };
+    let filled = libc::cmsghdr {
+        cmsg_level: libc::SOL_SOCKET,
+        cmsg_type: libc::SCM_RIGHTS,
+        cmsg_len: length,
+    };
     // SAFETY: `header` is inside the aligned control buffer.
     unsafe { header.write(filled) };
     // SAFETY: CMSG_DATA is arithmetic on a header inside the control buffer.
@@ -80,7 +89,10 @@ fn attach(message: &mut libc::msghdr, control: &mut ControlBuffer, descriptors: 
 /// A message whose descriptors were cut off is an error.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = ControlBuffer([0; CONTROL_BYTES]);
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
     // SAFETY: an all-zero msghdr is valid: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
@@ -108,11 +120,15 @@ pub(crate) fn receive_bytes(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Re
 #[cfg(feature = "host")]
 pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<()> {
     let seconds = libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX);
-    let time = libc::timeval { tv_sec: seconds, tv_usec: libc::suseconds_t::from(patience.subsec_micros()) };
+    let time = libc::timeval {
+        tv_sec: seconds,
+        tv_usec: libc::suseconds_t::from(patience.subsec_micros()),
+    };
     let size = libc::socklen_t::try_from(size_of_val(&time)).unwrap_or(0);
     let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
     // SAFETY: `time` is the structure that this option reads, of the size given.
-    check_int(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const time).cast(), size) }).map(|_| ())
+    check_int(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const time).cast(), size) })
+        .map(|_| ())
 }
 
 fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {
@@ -153,7 +169,11 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
     let fd = check_int(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the kernel just made `fd` and nobody else knows it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let mut request = Request { name: [0; libc::IFNAMSIZ], flags: 0, rest: [0; 22] };
+    let mut request = Request {
+        name: [0; libc::IFNAMSIZ],
+        flags: 0,
+        rest: [0; 22],
+    };
     request.name[..2].copy_from_slice(b"lo");
     request.flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: SIOCSIFFLAGS reads an ifreq of 40 bytes, which is the size of `request`.

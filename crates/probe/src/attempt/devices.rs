@@ -64,7 +64,11 @@ fn terminal() -> io::Result<OwnedFd> {
         grantpt(&control)?;
         unlockpt(&control)?;
         let name = ptsname(&control, Vec::new())?;
-        let terminal = rustix::fs::open(name, rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY, rustix::fs::Mode::empty())?;
+        let terminal = rustix::fs::open(
+            name,
+            rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY,
+            rustix::fs::Mode::empty(),
+        )?;
         // The other end stays open as long as this process: a terminal without one is dead.
         std::mem::forget(control);
         Ok(terminal)

@@ -32,14 +32,21 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
 
 fn read_outside(id: u16, targets: &Targets) -> Vec<Attempt> {
     let (marker, canary) = (targets.marker.clone(), targets.canary.clone());
-    let path = if id == 1 { canary } else { format!("{}{}", "../".repeat(40), canary.trim_start_matches('/')) };
+    let path = if id == 1 {
+        canary
+    } else {
+        format!("{}{}", "../".repeat(40), canary.trim_start_matches('/'))
+    };
     vec![attempt("canary", move || read_secret(&path, &marker))]
 }
 
 fn write_outside(id: u16, targets: &Targets) -> Vec<Attempt> {
     match id {
         3 => targets.outside.iter().map(|folder| create_in(folder)).collect(),
-        4 => vec![create_in(&targets.shown), change(&format!("{}/shared.txt", targets.shown))],
+        4 => vec![
+            create_in(&targets.shown),
+            change(&format!("{}/shared.txt", targets.shown)),
+        ],
         _ => {
             let scratch = PathBuf::from(&targets.scratch);
             let goals = [format!("{}/shared.txt", targets.shown), targets.canary.clone()];
@@ -69,7 +76,10 @@ fn change(path: &str) -> Attempt {
 }
 
 fn tmpfs() -> Filesystem {
-    Filesystem { kind: "tmpfs".to_owned(), options: String::new() }
+    Filesystem {
+        kind: "tmpfs".to_owned(),
+        options: String::new(),
+    }
 }
 
 /// Works on mounts of a namespace of its own where one can be had: a success changes nobody else's.
@@ -96,7 +106,9 @@ fn change_mounts(id: u16, targets: &Targets) -> Vec<Attempt> {
             std::env::set_current_dir("../../../..")
         })],
         6 => vec![on_scratch("open_by_handle_at", attack::open_by_handle)],
-        7 => vec![on_scratch("name_to_handle_at", |scratch| attack::to_handle(scratch).map(drop))],
+        7 => vec![on_scratch("name_to_handle_at", |scratch| {
+            attack::to_handle(scratch).map(drop)
+        })],
         8 => vec![
             on_scratch("mount", |scratch| attack::mount_new(&tmpfs(), scratch)),
             on_scratch("bind", |scratch| attack::mount_bind(Path::new("/"), scratch)),
@@ -127,8 +139,18 @@ fn nested_overlay(targets: &Targets) -> Attempt {
             fs::create_dir_all(folder)?;
         }
         attack::unshare(NEW_USER | NEW_MOUNTS)?;
-        let options = format!("lowerdir={shown},upperdir={},workdir={},userxattr", upper.display(), work.display());
-        attack::mount_new(&Filesystem { kind: "overlay".to_owned(), options }, &at)
+        let options = format!(
+            "lowerdir={shown},upperdir={},workdir={},userxattr",
+            upper.display(),
+            work.display()
+        );
+        attack::mount_new(
+            &Filesystem {
+                kind: "overlay".to_owned(),
+                options,
+            },
+            &at,
+        )
     })
 }
 
@@ -138,13 +160,23 @@ fn leaked_descriptors() -> Tried {
     };
     let leaked: Vec<String> = entries
         .flatten()
-        .filter(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).is_none_or(|fd| fd > 2))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<u32>().ok())
+                .is_none_or(|fd| fd > 2)
+        })
         .filter_map(|entry| fs::read_link(entry.path()).ok())
         // The folder that is being read is open too.
         .filter(|goal| !goal.ends_with("fd"))
         .map(|goal| goal.display().to_string())
         .collect();
-    if leaked.is_empty() { Tried::WithoutEffect("only 0, 1 and 2 are open".to_owned()) } else { Tried::Succeeded(leaked.join(", ")) }
+    if leaked.is_empty() {
+        Tried::WithoutEffect("only 0, 1 and 2 are open".to_owned())
+    } else {
+        Tried::Succeeded(leaked.join(", "))
+    }
 }
 
 fn current_folder(targets: &Targets) -> Attempt {
@@ -192,7 +224,9 @@ fn protected_names(id: u16, targets: &Targets) -> Vec<Attempt> {
         let (from, to) = (format!("{project}/.git"), format!("{project}/moved"));
         let hidden = format!("{project}/.git/hooks/pre-commit");
         return vec![
-            attempt("rename the folder above", move || fs::rename(&from, &to).and_then(|()| fs::rename(&to, &from))),
+            attempt("rename the folder above", move || {
+                fs::rename(&from, &to).and_then(|()| fs::rename(&to, &from))
+            }),
             attempt("read what is hidden", move || read_secret(&hidden, &marker)),
         ];
     }

@@ -40,7 +40,13 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
             let scratch = PathBuf::from(&targets.scratch);
             vec![attempt("nested mount", move || -> io::Result<()> {
                 attack::unshare(NEW_USER | NEW_MOUNTS | NEW_GROUPS)?;
-                attack::mount_new(&Filesystem { kind: "cgroup2".to_owned(), options: String::new() }, &scratch)
+                attack::mount_new(
+                    &Filesystem {
+                        kind: "cgroup2".to_owned(),
+                        options: String::new(),
+                    },
+                    &scratch,
+                )
             })]
         }
         149 => MEMBERS.into_iter().map(write).collect(),

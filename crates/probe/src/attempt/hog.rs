@@ -42,7 +42,9 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
         "file" => write_file("big", most),
         "allocate" => allocate(most),
         "sparse" => sparse(most, number(1)),
-        "inodes" => (0..most).take_while(|index| File::create(format!("i{index}")).is_ok()).count(),
+        "inodes" => (0..most)
+            .take_while(|index| File::create(format!("i{index}")).is_ok())
+            .count(),
         "deep" => deep(most),
         "descriptors" => descriptors(most),
         "flood" => flood(&mut io::stdout().lock(), most),
@@ -53,7 +55,11 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
         "orphans" => (0..most).take_while(|_| attack::make_orphan().is_ok()).count(),
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
-    std::thread::sleep(if what == "flood" || what == "complain" { Duration::ZERO } else { LONG_ENOUGH });
+    std::thread::sleep(if what == "flood" || what == "complain" {
+        Duration::ZERO
+    } else {
+        LONG_ENOUGH
+    });
     say(&Held { held })
 }
 
@@ -65,15 +71,24 @@ pub(super) fn attempts(id: u16) -> Vec<Attempt> {
             size => Tried::Succeeded(format!("{size} bytes")),
         })];
     }
-    vec![attempt("inotify", watchers), attempt("timers", timers), attempt("asynchronous requests", pool)]
+    vec![
+        attempt("inotify", watchers),
+        attempt("timers", timers),
+        attempt("asynchronous requests", pool),
+    ]
 }
 
 fn limit(resource: Resource) -> usize {
-    getrlimit(resource).maximum.map_or(usize::MAX, |value| usize::try_from(value).unwrap_or(usize::MAX))
+    getrlimit(resource)
+        .maximum
+        .map_or(usize::MAX, |value| usize::try_from(value).unwrap_or(usize::MAX))
 }
 
 fn setting(path: &str) -> io::Result<usize> {
-    fs::read_to_string(path)?.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
+    fs::read_to_string(path)?
+        .trim()
+        .parse()
+        .map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// More than half of what the whole user of the host may have means that two sandboxes can starve everybody.
@@ -83,10 +98,16 @@ fn watchers() -> Tried {
         let all = setting("/proc/sys/fs/inotify/max_user_instances")?;
         let own = setting("/proc/sys/user/max_inotify_instances")?;
         let wanted = all / 2 + 1;
-        let held: Vec<_> = (0..wanted.min(AT_ONCE)).map_while(|_| inotify::init(inotify::CreateFlags::CLOEXEC).ok()).collect();
+        let held: Vec<_> = (0..wanted.min(AT_ONCE))
+            .map_while(|_| inotify::init(inotify::CreateFlags::CLOEXEC).ok())
+            .collect();
         let too_many = held.len() >= wanted || (held.len() == AT_ONCE && own >= all);
         let words = format!("{} of the host user's {all}", held.len());
-        Ok(if too_many { Tried::Succeeded(words) } else { Tried::WithoutEffect(words) })
+        Ok(if too_many {
+            Tried::Succeeded(words)
+        } else {
+            Tried::WithoutEffect(words)
+        })
     };
     take().unwrap_or_else(Tried::Refused)
 }
@@ -112,7 +133,11 @@ fn pool() -> Tried {
 }
 
 fn threads(most: usize) -> usize {
-    let wait = || std::thread::Builder::new().stack_size(64 * 1024).spawn(|| std::thread::sleep(LONG_ENOUGH * 4));
+    let wait = || {
+        std::thread::Builder::new()
+            .stack_size(64 * 1024)
+            .spawn(|| std::thread::sleep(LONG_ENOUGH * 4))
+    };
     (0..most).take_while(|_| wait().is_ok()).count()
 }
 
@@ -147,8 +172,12 @@ fn living_children() -> io::Result<usize> {
     let own = std::process::id().to_string();
     let mut living = 0;
     for entry in fs::read_dir("/proc")? {
-        let Ok(text) = fs::read_to_string(entry?.path().join("stat")) else { continue };
-        let Some((_, after)) = text.rsplit_once(')') else { continue };
+        let Ok(text) = fs::read_to_string(entry?.path().join("stat")) else {
+            continue;
+        };
+        let Some((_, after)) = text.rsplit_once(')') else {
+            continue;
+        };
         let mut fields = after.split_whitespace();
         let (state, parent) = (fields.next(), fields.next());
         living += usize::from(parent == Some(&own) && state != Some("Z"));
@@ -195,7 +224,10 @@ fn fill_sockets() -> usize {
 
 /// Fills every place that can be written; answers mebibytes.
 fn places(most: usize) -> usize {
-    ["/workspace/fill", "/tmp/fill", "/dev/shm/fill"].iter().map(|path| write_file(path, most)).sum()
+    ["/workspace/fill", "/tmp/fill", "/dev/shm/fill"]
+        .iter()
+        .map(|path| write_file(path, most))
+        .sum()
 }
 
 fn write_file(path: &str, most: usize) -> usize {
@@ -242,13 +274,20 @@ fn busy(milliseconds: usize) -> io::Result<usize> {
             std::hint::spin_loop();
         }
     };
-    let threads: Vec<_> = (0..THREADS).filter_map(|_| std::thread::Builder::new().spawn(spin).ok()).collect();
+    let threads: Vec<_> = (0..THREADS)
+        .filter_map(|_| std::thread::Builder::new().spawn(spin).ok())
+        .collect();
     for thread in threads {
         thread.join().map_err(|_| io::ErrorKind::Other)?;
     }
     let text = fs::read_to_string("/proc/self/stat")?;
     let (_, after) = text.rsplit_once(')').ok_or(io::ErrorKind::InvalidData)?;
-    let ticks: usize = after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<usize>().ok()).sum();
+    let ticks: usize = after
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<usize>().ok())
+        .sum();
     Ok(ticks * 1000 / usize::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
 }
 

@@ -31,14 +31,17 @@ pub(crate) const SESSION: [&str; 6] = [
 ];
 
 pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
-    let connect = |name: &str, path: String| {
-        attempt(name, move || UnixStream::connect(&path).map(drop))
-    };
+    let connect = |name: &str, path: String| attempt(name, move || UnixStream::connect(&path).map(drop));
     match id {
-        141 => ENGINES.into_iter().map(|name| connect(name, targets.system(name))).collect(),
+        141 => ENGINES
+            .into_iter()
+            .map(|name| connect(name, targets.system(name)))
+            .collect(),
         142 => {
             let (name, marker) = (targets.abstract_socket.clone(), targets.marker.clone());
-            vec![attempt("abstract", move || secret_at(SocketAddr::from_abstract_name(&name), &marker))]
+            vec![attempt("abstract", move || {
+                secret_at(SocketAddr::from_abstract_name(&name), &marker)
+            })]
         }
         143 => ["left.sock", "home/project/service.sock"]
             .into_iter()
@@ -48,12 +51,17 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
             })
             .chain(std::iter::once({
                 let (path, marker) = (targets.socket.clone(), targets.marker.clone());
-                attempt("outside every mount", move || secret_at(SocketAddr::from_pathname(&path), &marker))
+                attempt("outside every mount", move || {
+                    secret_at(SocketAddr::from_pathname(&path), &marker)
+                })
             }))
             .collect(),
         144 => (0..3).map(passed_descriptors).collect(),
         145 => vec![attempt("socket", || attack::socket(40, 1, 0).map(drop))],
-        146 => SESSION.into_iter().map(|name| connect(name, targets.system(name))).collect(),
+        146 => SESSION
+            .into_iter()
+            .map(|name| connect(name, targets.system(name)))
+            .collect(),
         _ => Vec::new(),
     }
 }

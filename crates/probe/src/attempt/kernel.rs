@@ -85,18 +85,24 @@ fn doors() -> Vec<Attempt> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn doors() -> Vec<Attempt> {
-    vec![attempt("32-bit", || -> io::Result<()> { Err(io::ErrorKind::Unsupported.into()) })]
+    vec![attempt("32-bit", || -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    })]
 }
 
 /// Each by `socket`, and by `socketpair`, which makes a socket before it finds that the family has no pairs.
 fn families() -> Vec<Attempt> {
     let one = FAMILIES.into_iter().map(|(name, family, kind, protocol)| {
-        attempt(name, move || -> io::Result<()> { attack::socket(family, kind, protocol).map(drop) })
+        attempt(name, move || -> io::Result<()> {
+            attack::socket(family, kind, protocol).map(drop)
+        })
     });
     let pairs = FAMILIES.into_iter().map(|(name, family, kind, protocol)| {
         // A pair of a family that has datagrams only in another kind fails too early to show anything.
         let kind = if family == NETLINK { DATAGRAM } else { kind };
-        attempt(format!("{name} pair"), move || attack::socket_pair(family, kind, protocol))
+        attempt(format!("{name} pair"), move || {
+            attack::socket_pair(family, kind, protocol)
+        })
     });
     one.chain(pairs).collect()
 }

@@ -35,7 +35,9 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         94 => {
             let port = targets.port;
             let own = std::iter::once("127.0.0.1".to_owned());
-            own.chain(targets.addresses.iter().cloned()).map(|host| dial(&host, address(&host, port))).collect()
+            own.chain(targets.addresses.iter().cloned())
+                .map(|host| dial(&host, address(&host, port)))
+                .collect()
         }
         95 => {
             let by_address = METADATA.into_iter().map(|host| dial(host, address(host, 80)));
@@ -57,7 +59,11 @@ fn guarded(act: impl FnOnce() -> io::Result<()>) -> Tried {
     match fs::read_to_string("/proc/net/dev") {
         Err(error) => Tried::Refused(error),
         Ok(list) => {
-            let names = list.lines().skip(2).filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim());
+            let names = list
+                .lines()
+                .skip(2)
+                .filter_map(|line| line.split_once(':'))
+                .map(|(name, _)| name.trim());
             let others: Vec<&str> = names.filter(|name| *name != "lo").collect();
             if others.is_empty() {
                 act().into()
@@ -69,7 +75,9 @@ fn guarded(act: impl FnOnce() -> io::Result<()>) -> Tried {
 }
 
 fn dial(part: &str, to: io::Result<SocketAddr>) -> Attempt {
-    attempt(part, move || guarded(|| TcpStream::connect_timeout(&to?, PATIENCE).map(drop)))
+    attempt(part, move || {
+        guarded(|| TcpStream::connect_timeout(&to?, PATIENCE).map(drop))
+    })
 }
 
 /// Connecting a datagram socket sends nothing: it asks only whether there is a way.
@@ -84,7 +92,10 @@ fn aim(part: &str, to: io::Result<SocketAddr>) -> Attempt {
 
 fn by_name() -> Tried {
     guarded(|| {
-        let found = (METADATA_NAME, 80).to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
+        let found = (METADATA_NAME, 80)
+            .to_socket_addrs()?
+            .next()
+            .ok_or(io::ErrorKind::NotFound)?;
         TcpStream::connect_timeout(&found, PATIENCE).map(drop)
     })
 }
@@ -93,7 +104,9 @@ fn by_name() -> Tried {
 fn listen() -> Tried {
     let listened = || -> io::Result<Tried> {
         let listener = TcpListener::bind("0.0.0.0:0")?;
-        super::say(&Listening { listening: listener.local_addr()?.port() })?;
+        super::say(&Listening {
+            listening: listener.local_addr()?.port(),
+        })?;
         listener.set_nonblocking(true)?;
         for _ in 0..60 {
             if let Ok((_, from)) = listener.accept() {

@@ -20,7 +20,9 @@ fn parent() -> i32 {
 pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     match id {
         46 => vec![
-            attempt("a child", || attack::spare_child().and_then(|child| attack::seize(child.pid()))),
+            attempt("a child", || {
+                attack::spare_child().and_then(|child| attack::seize(child.pid()))
+            }),
             attempt("the first process", || attack::seize(1)),
             attempt("oneself", attack::become_traced),
         ],
@@ -42,7 +44,10 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
 /// Signal 0 asks whether a signal could be sent, and sends none.
 fn reach(pid: i32) -> Attempt {
     attempt(format!("process {pid}"), move || -> Tried {
-        if fs::exists(format!("/proc/{pid}")).unwrap_or(false) && own() < pid.saturating_add(64) && own() > pid.saturating_sub(64) {
+        if fs::exists(format!("/proc/{pid}")).unwrap_or(false)
+            && own() < pid.saturating_add(64)
+            && own() > pid.saturating_sub(64)
+        {
             return Tried::WithoutEffect("that number is a neighbour's of its own".to_owned());
         }
         attack::signal(pid, 0).into()
@@ -72,8 +77,11 @@ fn privileges() -> Vec<Attempt> {
 
 fn status_field(name: &str) -> io::Result<String> {
     let text = fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')));
-    line.map(|value| value.trim().to_owned()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')));
+    line.map(|value| value.trim().to_owned())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Every mount must ignore setuid bits, but for the jail's own files, where nobody can set one.
@@ -83,8 +91,16 @@ fn setuid_mounts() -> Tried {
     };
     let open: Vec<&str> = text
         .lines()
-        .filter(|line| line.split(' ').nth(5).is_none_or(|options| !options.split(',').any(|option| option == "nosuid")))
+        .filter(|line| {
+            line.split(' ')
+                .nth(5)
+                .is_none_or(|options| !options.split(',').any(|option| option == "nosuid"))
+        })
         .filter_map(|line| line.split(' ').nth(4))
         .collect();
-    if open.is_empty() { Tried::WithoutEffect("all are nosuid".to_owned()) } else { Tried::Succeeded(open.join(", ")) }
+    if open.is_empty() {
+        Tried::WithoutEffect("all are nosuid".to_owned())
+    } else {
+        Tried::Succeeded(open.join(", "))
+    }
 }

@@ -15,29 +15,52 @@ pub(crate) const SETTINGS: [(u16, &[&str]); 5] = [
     (36, &["/proc/sys/kernel/modprobe"]),
     (37, &["/proc/sys/fs/binfmt_misc/register"]),
     (38, &["/proc/sysrq-trigger"]),
-    (39, &["/proc/sys/vm/overcommit_memory", "/proc/sys/vm/drop_caches", "/proc/sys/vm/panic_on_oom"]),
+    (
+        39,
+        &[
+            "/proc/sys/vm/overcommit_memory",
+            "/proc/sys/vm/drop_caches",
+            "/proc/sys/vm/panic_on_oom",
+        ],
+    ),
 ];
 
 /// Files that must tell nothing.
-pub(crate) const TELLING: [(u16, &[&str]); 2] =
-    [(40, &["/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list"]), (41, &["/proc/kallsyms"])];
+pub(crate) const TELLING: [(u16, &[&str]); 2] = [
+    (40, &["/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list"]),
+    (41, &["/proc/kallsyms"]),
+];
 
 /// Places of `/sys` that must not be there.
-pub(crate) const SYSTEM: [&str; 5] =
-    ["/sys/kernel/uevent_helper", "/sys/firmware", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security"];
+pub(crate) const SYSTEM: [&str; 5] = [
+    "/sys/kernel/uevent_helper",
+    "/sys/firmware",
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/kernel/security",
+];
 
 pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     let listed = |table: &[(u16, &'static [&'static str])]| -> Vec<&'static str> {
-        table.iter().filter(|(probe, _)| *probe == id).flat_map(|(_, paths)| paths.iter().copied()).collect()
+        table
+            .iter()
+            .filter(|(probe, _)| *probe == id)
+            .flat_map(|(_, paths)| paths.iter().copied())
+            .collect()
     };
     let at = |path: &str| targets.system(path);
     match id {
-        35..=39 => listed(&SETTINGS).into_iter().map(|path| write(path, at(path))).collect(),
+        35..=39 => listed(&SETTINGS)
+            .into_iter()
+            .map(|path| write(path, at(path)))
+            .collect(),
         40 | 41 => listed(&TELLING).into_iter().map(|path| tell(path, at(path))).collect(),
         42 => other_roots(targets),
         43 => {
             let path = format!("{}/shared.txt", targets.shown);
-            vec![attempt("/proc/self/mem", move || attack::write_through_memory_file(Path::new(&path)))]
+            vec![attempt("/proc/self/mem", move || {
+                attack::write_through_memory_file(Path::new(&path))
+            })]
         }
         44 => SYSTEM.into_iter().map(|path| is_there(path, at(path))).collect(),
         _ => leaks(targets),
@@ -81,7 +104,11 @@ fn other_roots(targets: &Targets) -> Vec<Attempt> {
         let seen = seen.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
         for pid in seen.chain(victims) {
             for way in ["root", "cwd"] {
-                let path = format!("/proc/{pid}/{way}/{}{}", "../".repeat(20), canary.trim_start_matches('/'));
+                let path = format!(
+                    "/proc/{pid}/{way}/{}{}",
+                    "../".repeat(20),
+                    canary.trim_start_matches('/')
+                );
                 if let Tried::Succeeded(_) = read_secret(&path, &marker) {
                     return Tried::Succeeded(format!("through /proc/{pid}/{way}"));
                 }
@@ -98,7 +125,10 @@ fn leaks(targets: &Targets) -> Vec<Attempt> {
             Ok(bytes) => words
                 .iter()
                 .find(|word| matches!(judge_bytes(&bytes, word), Tried::Succeeded(_)))
-                .map_or_else(|| Tried::WithoutEffect("nothing of the host".to_owned()), |word| Tried::Succeeded(word.clone())),
+                .map_or_else(
+                    || Tried::WithoutEffect("nothing of the host".to_owned()),
+                    |word| Tried::Succeeded(word.clone()),
+                ),
         })
     };
     let sockets = vec![targets.abstract_socket.clone(), targets.socket.clone()];

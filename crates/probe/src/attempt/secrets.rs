@@ -9,18 +9,40 @@ use crate::targets::Targets;
 /// Secrets that are read, by probe.
 pub(crate) const READ: [(u16, &[&str]); 6] = [
     (25, &[".ssh/id_ed25519"]),
-    (26, &[".aws/credentials", ".config/gcloud/credentials.db", ".azure/accessTokens.json"]),
+    (
+        26,
+        &[
+            ".aws/credentials",
+            ".config/gcloud/credentials.db",
+            ".azure/accessTokens.json",
+        ],
+    ),
     (27, &[".kube/config"]),
     (28, &[".docker/config.json"]),
     (29, &[".netrc", ".git-credentials", ".npmrc", ".pypirc"]),
-    (30, &[".mozilla/firefox/profile/logins.json", ".config/google-chrome/Default/Cookies", ".local/share/keyrings/login.keyring"]),
+    (
+        30,
+        &[
+            ".mozilla/firefox/profile/logins.json",
+            ".config/google-chrome/Default/Cookies",
+            ".local/share/keyrings/login.keyring",
+        ],
+    ),
 ];
 
 /// Files that other programs load by themselves, which are written.
 pub(crate) const WRITTEN: [(u16, &[&str]); 3] = [
     (31, &[".bashrc", ".profile", ".zshrc"]),
     (32, &["project/.git/hooks/pre-commit", "project/.git/config"]),
-    (33, &["project/.mcp.json", "project/.claude/settings.json", "project/.vscode/tasks.json", "project/.envrc"]),
+    (
+        33,
+        &[
+            "project/.mcp.json",
+            "project/.claude/settings.json",
+            "project/.vscode/tasks.json",
+            "project/.envrc",
+        ],
+    ),
 ];
 
 /// Where a cluster puts the token of a service.
@@ -89,9 +111,12 @@ fn judge(strange: Vec<String>) -> Tried {
 fn other_environments(known: &[String]) -> io::Result<Vec<String>> {
     let mut strange = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let Ok(bytes) = fs::read(entry?.path().join("environ")) else { continue };
+        let Ok(bytes) = fs::read(entry?.path().join("environ")) else {
+            continue;
+        };
         for entry in bytes.split(|byte| *byte == 0) {
-            let name = String::from_utf8_lossy(entry.split(|byte| *byte == b'=').next().unwrap_or_default()).into_owned();
+            let name =
+                String::from_utf8_lossy(entry.split(|byte| *byte == b'=').next().unwrap_or_default()).into_owned();
             if !name.is_empty() && !known.contains(&name) && !strange.contains(&name) {
                 strange.push(name);
             }

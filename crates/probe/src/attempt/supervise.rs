@@ -27,17 +27,33 @@ impl Words for Nobody {
 
 /// Supervises for as long as it is let; its control groups are called `name`.
 pub(super) fn run(name: &str) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let policy = Draft::builtin().under(&Ceiling::own_word()).map_err(io::Error::other)?;
         let spec = Arc::new(Spec::new(&policy, &Options::default()).map_err(io::Error::other)?);
         let native = Native::new(name).map_err(io::Error::other)?;
         let mut sandbox = native.launch(&spec).await.map_err(io::Error::other)?;
-        say(&Estate { first: sandbox.pid(), remains: native.remains() })?;
+        say(&Estate {
+            first: sandbox.pid(),
+            remains: native.remains(),
+        })?;
         let source = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)\nsleep 300 &\nsleep 300\n".to_owned();
-        let task = Task { kind: TaskKind::Shell { file_name: "outlive".to_owned(), source }, args: Vec::new(), stdin: None };
+        let task = Task {
+            kind: TaskKind::Shell {
+                file_name: "outlive".to_owned(),
+                source,
+            },
+            args: Vec::new(),
+            stdin: None,
+        };
         let (_switch, mut stop) = Stop::new();
-        sandbox.run(task, &mut Nobody, &mut stop).await.map_err(io::Error::other)?;
+        sandbox
+            .run(task, &mut Nobody, &mut stop)
+            .await
+            .map_err(io::Error::other)?;
         Ok(())
     })
 }

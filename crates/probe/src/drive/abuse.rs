@@ -10,8 +10,14 @@ use crate::attempt::{ENTRY, Line};
 use crate::report::Outcome;
 use crate::stage::PROGRAM;
 
-const SMALL_WORKSPACE: (&str, &str) = ("fs.mounts", r#"[{"path": "/workspace", "access": "rw", "quota": "8MiB"}]"#);
-const TINY_WORKSPACE: (&str, &str) = ("fs.mounts", r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB"}]"#);
+const SMALL_WORKSPACE: (&str, &str) = (
+    "fs.mounts",
+    r#"[{"path": "/workspace", "access": "rw", "quota": "8MiB"}]"#,
+);
+const TINY_WORKSPACE: (&str, &str) = (
+    "fs.mounts",
+    r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB"}]"#,
+);
 const FEW_PROCESSES: (&str, &str) = ("proc.fork_limit", "16");
 const LITTLE_MEMORY: (&str, &str) = ("proc.mem_limit", "64MiB");
 const LITTLE_OUTPUT: (&str, &str) = ("proc.output", "64KiB");
@@ -47,25 +53,62 @@ const THREADS: &[Hog] = &[Hog {
 }];
 
 const MEMORY: &[Hog] = &[
-    Hog { part: "one", settings: &[LITTLE_MEMORY], words: &["memory", "256"], limit: Some(Limit::Memory), most: 128 },
-    Hog { part: "many", settings: &[LITTLE_MEMORY], words: &["many", "8", "32"], limit: Some(Limit::Memory), most: 128 },
-    Hog { part: "hidden", settings: &[LITTLE_MEMORY], words: &["hidden", "8", "32"], limit: Some(Limit::Memory), most: 128 },
+    Hog {
+        part: "one",
+        settings: &[LITTLE_MEMORY],
+        words: &["memory", "256"],
+        limit: Some(Limit::Memory),
+        most: 128,
+    },
+    Hog {
+        part: "many",
+        settings: &[LITTLE_MEMORY],
+        words: &["many", "8", "32"],
+        limit: Some(Limit::Memory),
+        most: 128,
+    },
+    Hog {
+        part: "hidden",
+        settings: &[LITTLE_MEMORY],
+        words: &["hidden", "8", "32"],
+        limit: Some(Limit::Memory),
+        most: 128,
+    },
 ];
 
 /// The places in memory are the program's to fill; everything else here counts as its memory.
 const OTHER_MEMORY: &[Hog] = &[
     Hog {
         part: "shared segments",
-        settings: &[LITTLE_MEMORY, SMALL_WORKSPACE, ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#)],
+        settings: &[
+            LITTLE_MEMORY,
+            SMALL_WORKSPACE,
+            ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#),
+        ],
         words: &["segments", "256"],
         limit: Some(Limit::Memory),
         most: 128,
     },
-    Hog { part: "memory files", settings: &[LITTLE_MEMORY], words: &["memory-files"], limit: None, most: 0 },
-    Hog { part: "locked memory", settings: &[], words: &["locked"], limit: None, most: 1 << 20 },
+    Hog {
+        part: "memory files",
+        settings: &[LITTLE_MEMORY],
+        words: &["memory-files"],
+        limit: None,
+        most: 0,
+    },
+    Hog {
+        part: "locked memory",
+        settings: &[],
+        words: &["locked"],
+        limit: None,
+        most: 1 << 20,
+    },
     Hog {
         part: "writable places",
-        settings: &[SMALL_WORKSPACE, ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#)],
+        settings: &[
+            SMALL_WORKSPACE,
+            ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#),
+        ],
         words: &["places", "64"],
         limit: Some(Limit::Disk),
         most: 33,
@@ -75,15 +118,31 @@ const OTHER_MEMORY: &[Hog] = &[
 /// What the kernel keeps for sockets is counted by a control group or not at all.
 const BUFFERS: Hog = Hog {
     part: "socket buffers",
-    settings: &[LITTLE_MEMORY, SMALL_WORKSPACE, ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#)],
+    settings: &[
+        LITTLE_MEMORY,
+        SMALL_WORKSPACE,
+        ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#),
+    ],
     words: &["buffers", "10"],
     limit: Some(Limit::Memory),
     most: 128,
 };
 
 const DISK: &[Hog] = &[
-    Hog { part: "one file", settings: &[SMALL_WORKSPACE], words: &["file", "64"], limit: Some(Limit::Disk), most: 8 },
-    Hog { part: "allocation", settings: &[SMALL_WORKSPACE], words: &["allocate", "64"], limit: Some(Limit::Disk), most: 8 },
+    Hog {
+        part: "one file",
+        settings: &[SMALL_WORKSPACE],
+        words: &["file", "64"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
+    Hog {
+        part: "allocation",
+        settings: &[SMALL_WORKSPACE],
+        words: &["allocate", "64"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
 ];
 
 const INODES: &[Hog] = &[Hog {
@@ -122,16 +181,34 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16, lines: &[Line]) -> Judged 
         _ => orphans(drive).await,
     };
     let judged = judged.unwrap_or_else(|error| Judged::broken(format!("could not be tried: {}", chain(&error))));
-    let told: Vec<String> = lines.iter().filter(|line| line.id == id).filter_map(|line| judge::judge(line).err()).collect();
-    if told.is_empty() { judged } else { Judged::broken(format!("{}; {}", told.join("; "), judged.detail)) }
+    let told: Vec<String> = lines
+        .iter()
+        .filter(|line| line.id == id)
+        .filter_map(|line| judge::judge(line).err())
+        .collect();
+    if told.is_empty() {
+        judged
+    } else {
+        Judged::broken(format!("{}; {}", told.join("; "), judged.detail))
+    }
 }
 
 /// The worst of several judgements, with the words of all that are as bad.
 fn worst(all: Vec<Judged>) -> Judged {
     let order = [Outcome::Broken, Outcome::Unenforceable, Outcome::Held];
-    let outcome = order.into_iter().find(|outcome| all.iter().any(|one| one.outcome == *outcome)).unwrap_or(Outcome::Broken);
-    let details: Vec<String> = all.into_iter().filter(|one| one.outcome == outcome).map(|one| one.detail).collect();
-    Judged { outcome, detail: details.join("; ") }
+    let outcome = order
+        .into_iter()
+        .find(|outcome| all.iter().any(|one| one.outcome == *outcome))
+        .unwrap_or(Outcome::Broken);
+    let details: Vec<String> = all
+        .into_iter()
+        .filter(|one| one.outcome == outcome)
+        .map(|one| one.detail)
+        .collect();
+    Judged {
+        outcome,
+        detail: details.join("; "),
+    }
 }
 
 async fn hogs(drive: &Drive<'_>, hogs: &[Hog]) -> Result<Judged, ProbeError> {
@@ -157,7 +234,9 @@ fn contained(hog: &Hog, shot: &Shot) -> Judged {
         (Verdict::Finished, Some(held)) if held <= hog.most => Judged::held(format!("{part}: refused after {held}")),
         (Verdict::Finished, Some(held)) => Judged::broken(format!("{part}: {held} of at most {}", hog.most)),
         // Without room for its own few bytes a program ends as it can; it got no more for it.
-        (Verdict::Finished, None) if hog.limit.is_some() && shot.ended.outcome.as_ref().is_some_and(|end| end.exit_code != 0) => {
+        (Verdict::Finished, None)
+            if hog.limit.is_some() && shot.ended.outcome.as_ref().is_some_and(|end| end.exit_code != 0) =>
+        {
             Judged::held(format!("{part}: ended by the want of it"))
         }
         (verdict, held) => Judged::broken(format!("{part}: {verdict:?} with {held:?} held")),
@@ -171,7 +250,10 @@ async fn other_memory(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     all.push(if counted || buffers.outcome == Outcome::Held {
         buffers
     } else {
-        Judged::unenforceable(format!("{}; only a memory control group counts buffers of the kernel", buffers.detail))
+        Judged::unenforceable(format!(
+            "{}; only a memory control group counts buffers of the kernel",
+            buffers.detail
+        ))
     });
     Ok(worst(all))
 }
@@ -185,23 +267,38 @@ async fn disk(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     // Only looked at: what would be copied out is what counts.
     let collected = sandbox.collect(&std::collections::BTreeMap::new(), &drive.policy.fs().deny);
     sandbox.end().await?;
-    let bytes: u64 = collected.map(|found| found.files.iter().map(|file| file.bytes).sum()).unwrap_or_default();
+    let bytes: u64 = collected
+        .map(|found| found.files.iter().map(|file| file.bytes).sum())
+        .unwrap_or_default();
     let sparse = (bytes > QUOTA).then(|| format!("sparse files: {bytes} bytes would leave a place of {QUOTA}"));
-    Ok(worst(vec![filled, Judged::unless(sparse, "sparse files: no more than the quota leaves")]))
+    Ok(worst(vec![
+        filled,
+        Judged::unless(sparse, "sparse files: no more than the quota leaves"),
+    ]))
 }
 
 async fn deep(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
-    let settings = [("fs.mounts", r#"[{"path": "/workspace", "access": "rw", "quota": "64MiB"}]"#)];
+    let settings = [(
+        "fs.mounts",
+        r#"[{"path": "/workspace", "access": "rw", "quota": "64MiB"}]"#,
+    )];
     let mut sandbox = drive.launch(&settings).await?;
     let words = [ENTRY, "hog", "deep", "4096"].map(str::to_owned).to_vec();
     let shot = run_in(&mut sandbox, program(PROGRAM, words), &mut Kept::new()).await?;
     let started = std::time::Instant::now();
     let collected = sandbox.collect(&std::collections::BTreeMap::new(), &[]);
     sandbox.end().await?;
-    let slow = (started.elapsed() > Duration::from_secs(5)).then(|| "taking files out or ending took too long".to_owned());
+    let slow =
+        (started.elapsed() > Duration::from_secs(5)).then(|| "taking files out or ending took too long".to_owned());
     let failed = collected.err().map(|error| chain(&error));
-    let shallow = shot.held().is_none_or(|levels| levels < 1000).then(|| format!("only {:?} levels were made", shot.held()));
-    Ok(Judged::unless(failed.or(slow).or(shallow), format!("{} levels, taken down in time", shot.held().unwrap_or_default())))
+    let shallow = shot
+        .held()
+        .is_none_or(|levels| levels < 1000)
+        .then(|| format!("only {:?} levels were made", shot.held()));
+    Ok(Judged::unless(
+        failed.or(slow).or(shallow),
+        format!("{} levels, taken down in time", shot.held().unwrap_or_default()),
+    ))
 }
 
 async fn floods(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
@@ -217,13 +314,20 @@ async fn floods(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
     let verdict = (shot.ended.verdict != Verdict::Limit(Limit::Output)).then(|| format!("{:?}", shot.ended.verdict));
     let kept = (shot.stdout.len() > 64 << 10).then(|| format!("{} bytes were kept", shot.stdout.len()));
     let grew = (grown > MOST_GROWTH).then(|| format!("the supervisor grew by {grown} bytes"));
-    Ok(Judged::unless(verdict.or(kept).or(grew), "limit.output, and the supervisor did not grow"))
+    Ok(Judged::unless(
+        verdict.or(kept).or(grew),
+        "limit.output, and the supervisor did not grow",
+    ))
 }
 
 /// This process's resident memory.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok()).unwrap_or_default();
+    let pages = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|field| field.parse::<u64>().ok())
+        .unwrap_or_default();
     pages * rustix::param::page_size() as u64
 }
 
@@ -237,12 +341,26 @@ async fn never_end(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
         drive.hog(settings, &["blocked"]),
     );
     let mut all = Vec::new();
-    for (name, shot) in [("sleep", sleep?), ("busy", busy?), ("deaf", deaf?), ("stopped", stopped?), ("blocked", blocked?)] {
+    for (name, shot) in [
+        ("sleep", sleep?),
+        ("busy", busy?),
+        ("deaf", deaf?),
+        ("stopped", stopped?),
+        ("blocked", blocked?),
+    ] {
         let on_time = shot.ended.verdict == Verdict::Limit(Limit::Wall) && shot.took < Duration::from_secs(1) + LATE;
         let why = (!on_time || shot.left > 0).then(|| {
-            format!("{name}: {:?} after {} ms with {} processes left", shot.ended.verdict, shot.took.as_millis(), shot.left)
+            format!(
+                "{name}: {:?} after {} ms with {} processes left",
+                shot.ended.verdict,
+                shot.took.as_millis(),
+                shot.left
+            )
         });
-        all.push(Judged::unless(why, format!("{name}: limit.wall after {} ms", shot.took.as_millis())));
+        all.push(Judged::unless(
+            why,
+            format!("{name}: limit.wall after {} ms", shot.took.as_millis()),
+        ));
     }
     Ok(worst(all))
 }
@@ -252,26 +370,46 @@ async fn processors(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let rationed = drive.mechanism("proc.cpu_quota") == "cgroup";
     if all == 1 && !rationed {
-        return Ok(Judged::unenforceable("one processor, and no control group to ration it"));
+        return Ok(Judged::unenforceable(
+            "one processor, and no control group to ration it",
+        ));
     }
-    let quota = if all == 1 { ("proc.cpu_quota", "0.5") } else { ("proc.cpu_quota", "1") };
-    let fair = if all == 1 { FOR_MILLISECONDS / 2 } else { FOR_MILLISECONDS };
+    let quota = if all == 1 {
+        ("proc.cpu_quota", "0.5")
+    } else {
+        ("proc.cpu_quota", "1")
+    };
+    let fair = if all == 1 {
+        FOR_MILLISECONDS / 2
+    } else {
+        FOR_MILLISECONDS
+    };
     let shot = drive.hog(&[quota], &["busy", "1000"]).await?;
     let got = shot.held().unwrap_or(usize::MAX);
     let words = format!("{got} ms of processor time in {FOR_MILLISECONDS} ms, {fair} are its share");
-    Ok(if got <= fair + fair * 2 / 5 { Judged::held(words) } else { Judged::broken(words) })
+    Ok(if got <= fair + fair * 2 / 5 {
+        Judged::held(words)
+    } else {
+        Judged::broken(words)
+    })
 }
 
 async fn daemon(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let shot = drive.hog(&[], &["daemon"]).await?;
     let left = (shot.left > 0).then(|| format!("{} processes live on", shot.left));
     let failed = (shot.held() != Some(1)).then(|| format!("no daemon was made: {:?}", shot.ended.verdict));
-    Ok(Judged::unless(left.or(failed), "nothing was left when the execution was over"))
+    Ok(Judged::unless(
+        left.or(failed),
+        "nothing was left when the execution was over",
+    ))
 }
 
 async fn orphans(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let count = ORPHANS.to_string();
     let shot = drive.hog(&[FEW_PROCESSES], &["orphans", &count]).await?;
     let why = (shot.held() != Some(ORPHANS)).then(|| format!("{:?} after {:?}", shot.ended.verdict, shot.held()));
-    Ok(Judged::unless(why, format!("{ORPHANS} orphans were reaped under a limit of 16 processes")))
+    Ok(Judged::unless(
+        why,
+        format!("{ORPHANS} orphans were reaped under a limit of 16 processes"),
+    ))
 }

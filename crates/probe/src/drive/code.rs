@@ -73,8 +73,23 @@ pub(crate) async fn lines(drive: &Drive<'_>) -> Result<Vec<Line>, ProbeError> {
             .replace("SOCKET", &drive.stage.targets.socket)
             .replace("KNOWN", &known)
     };
-    let mut all = try_code(drive, Language::JavaScript, "JavaScript", &fill(JAVASCRIPT), &[1, 84, 89]).await?;
-    match try_code(drive, Language::Python, "Python", &fill(PYTHON), &[1, 34, 58, 72, 84, 89, 143]).await {
+    let mut all = try_code(
+        drive,
+        Language::JavaScript,
+        "JavaScript",
+        &fill(JAVASCRIPT),
+        &[1, 84, 89],
+    )
+    .await?;
+    match try_code(
+        drive,
+        Language::Python,
+        "Python",
+        &fill(PYTHON),
+        &[1, 34, 58, 72, 84, 89, 143],
+    )
+    .await
+    {
         Err(ProbeError::Run(ringfence_sandbox::RunError::NoPython)) => {}
         other => all.extend(other?),
     }
@@ -88,20 +103,57 @@ async fn try_code(
     source: &str,
     ids: &[u16],
 ) -> Result<Vec<Line>, ProbeError> {
-    let file_name = if language == Language::Python { "probe.py" } else { "probe.js" };
-    let kind = TaskKind::Code { language, file_name: file_name.to_owned(), source: source.to_owned() };
-    let shot = drive.shoot(&[], Task { kind, args: Vec::new(), stdin: None }).await?;
+    let file_name = if language == Language::Python {
+        "probe.py"
+    } else {
+        "probe.js"
+    };
+    let kind = TaskKind::Code {
+        language,
+        file_name: file_name.to_owned(),
+        source: source.to_owned(),
+    };
+    let shot = drive
+        .shoot(
+            &[],
+            Task {
+                kind,
+                args: Vec::new(),
+                stdin: None,
+            },
+        )
+        .await?;
     let found: Option<Vec<(String, String)>> = serde_json::from_slice(&shot.ended.value).ok();
     let said = |id: u16| -> (Heard, String) {
         let Some(found) = found.as_ref().filter(|_| shot.ended.verdict == Verdict::Finished) else {
-            return (Heard::Stuck, format!("the program did not come to its end: {:?} {:?}", shot.ended.verdict, shot.ended.outcome));
+            return (
+                Heard::Stuck,
+                format!(
+                    "the program did not come to its end: {:?} {:?}",
+                    shot.ended.verdict, shot.ended.outcome
+                ),
+            );
         };
-        let own: Vec<&str> = found.iter().filter(|(of, _)| *of == id.to_string()).map(|(_, what)| what.as_str()).collect();
-        if own.is_empty() { (Heard::WithoutEffect, "nothing in reach".to_owned()) } else { (Heard::Succeeded, own.join(", ")) }
+        let own: Vec<&str> = found
+            .iter()
+            .filter(|(of, _)| *of == id.to_string())
+            .map(|(_, what)| what.as_str())
+            .collect();
+        if own.is_empty() {
+            (Heard::WithoutEffect, "nothing in reach".to_owned())
+        } else {
+            (Heard::Succeeded, own.join(", "))
+        }
     };
     let line = |id: &u16| {
         let (outcome, detail) = said(*id);
-        Line { id: *id, part: name.to_owned(), outcome, errno: None, detail }
+        Line {
+            id: *id,
+            part: name.to_owned(),
+            outcome,
+            errno: None,
+            detail,
+        }
     };
     Ok(ids.iter().map(line).collect())
 }

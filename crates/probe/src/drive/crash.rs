@@ -32,33 +32,65 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeErr
     };
     let alive = (after.survivors > 0).then(|| format!("{} of {} processes live on", after.survivors, after.processes));
     if id == 86 {
-        return Ok(Judged::unless(alive, format!("{} processes died with it", after.processes)));
+        return Ok(Judged::unless(
+            alive,
+            format!("{} processes died with it", after.processes),
+        ));
     }
-    let occupied = (!after.occupied.is_empty()).then(|| format!("occupied control groups: {}", after.occupied.join(", ")));
+    let occupied =
+        (!after.occupied.is_empty()).then(|| format!("occupied control groups: {}", after.occupied.join(", ")));
     let mounts = (!after.mounts.is_empty()).then(|| format!("mounts: {}", after.mounts.join(", ")));
-    Ok(Judged::unless(alive.or(occupied).or(mounts), "no process, no mount; its empty control groups wait for the sweep"))
+    Ok(Judged::unless(
+        alive.or(occupied).or(mounts),
+        "no process, no mount; its empty control groups wait for the sweep",
+    ))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the supervisor that is killed must be a process of its own")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the supervisor that is killed must be a process of its own"
+)]
 fn crash(exe: &Path, name: &str) -> std::io::Result<Aftermath> {
     let mounts_before = fs::read_to_string("/proc/self/mountinfo")?;
     let mut command = Command::new(exe);
-    command.args([ENTRY, "supervise", name]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args([ENTRY, "supervise", name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut supervisor = command.spawn()?;
     let estate = read_estate(&mut supervisor);
     let first = estate.as_ref().map_or(0, |estate| estate.first);
-    let processes = if first > 0 { wait_for_processes(first) } else { Vec::new() };
+    let processes = if first > 0 {
+        wait_for_processes(first)
+    } else {
+        Vec::new()
+    };
     supervisor.kill()?;
     supervisor.wait()?;
     let estate = estate?;
     let survivors = wait_for_end(&processes);
-    let occupied = estate.remains.iter().filter(|folder| !is_vacant(folder)).map(|folder| folder.display().to_string()).collect();
+    let occupied = estate
+        .remains
+        .iter()
+        .filter(|folder| !is_vacant(folder))
+        .map(|folder| folder.display().to_string())
+        .collect();
     for folder in &estate.remains {
         sweep(folder);
     }
     let mounts_after = fs::read_to_string("/proc/self/mountinfo")?;
-    let mounts = mounts_after.lines().filter(|line| !mounts_before.contains(line)).map(str::to_owned).collect();
-    Ok(Aftermath { processes: processes.len(), survivors, occupied, mounts })
+    let mounts = mounts_after
+        .lines()
+        .filter(|line| !mounts_before.contains(line))
+        .map(str::to_owned)
+        .collect();
+    Ok(Aftermath {
+        processes: processes.len(),
+        survivors,
+        occupied,
+        mounts,
+    })
 }
 
 fn read_estate(supervisor: &mut std::process::Child) -> std::io::Result<Estate> {
@@ -82,7 +114,8 @@ fn wait_for_processes(first: i32) -> Vec<i32> {
 }
 
 fn is_alive(pid: i32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|text| text.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z")))
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|text| text.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z")))
 }
 
 fn wait_for_end(processes: &[i32]) -> usize {
@@ -97,8 +130,14 @@ fn wait_for_end(processes: &[i32]) -> usize {
 }
 
 fn is_vacant(folder: &Path) -> bool {
-    let own = ["cgroup.procs", "tasks"].iter().all(|name| fs::read_to_string(folder.join(name)).is_ok_and(|list| list.is_empty()) || !folder.join(name).exists());
-    let below = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let own = ["cgroup.procs", "tasks"].iter().all(|name| {
+        fs::read_to_string(folder.join(name)).is_ok_and(|list| list.is_empty()) || !folder.join(name).exists()
+    });
+    let below = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     own && below.into_iter().all(|entry| is_vacant(&entry.path()))
 }
 

@@ -18,8 +18,15 @@ use super::{Drive, Judged, ProbeError, chain};
 pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
     let canary = drive.stage.canary();
     let script = match id {
-        15 => format!("ln -s {0} link; ln -s {1} folder; echo ok > plain", canary.display(), folder_of(&canary).display()),
-        17 => format!("mkdir swap; echo inside > swap/canary; ln -s {} other; echo ok > plain", folder_of(&canary).display()),
+        15 => format!(
+            "ln -s {0} link; ln -s {1} folder; echo ok > plain",
+            canary.display(),
+            folder_of(&canary).display()
+        ),
+        17 => format!(
+            "mkdir swap; echo inside > swap/canary; ln -s {} other; echo ok > plain",
+            folder_of(&canary).display()
+        ),
         20 => "mkdir -p sub/.ssh .git/hooks; for name in .env.local key.pem sub/.ssh/id .git/hooks/pre-commit .netrc; \
                do echo x > $name; done; echo ok > plain"
             .to_owned(),
@@ -31,7 +38,11 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeErr
     let mut sandbox = drive.launch(&[]).await?;
     run_in(&mut sandbox, shell(&script), &mut Kept::new()).await?;
     let to = drive.stage.work.path().join(format!("out-{id}"));
-    let judged = if id == 17 { swap(drive, &sandbox, &to) } else { take_out(drive, &sandbox, &to, id) };
+    let judged = if id == 17 {
+        swap(drive, &sandbox, &to)
+    } else {
+        take_out(drive, &sandbox, &to, id)
+    };
     sandbox.end().await?;
     Ok(judged)
 }
@@ -63,19 +74,40 @@ fn take_out(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path, id: u16) -> Judged 
     if !out.iter().any(|path| path.ends_with("plain")) {
         return Judged::broken("the plain file did not come out");
     }
-    let skipped: Vec<String> = collected.skipped.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+    let skipped: Vec<String> = collected
+        .skipped
+        .iter()
+        .map(|(name, why)| format!("{name} ({why})"))
+        .collect();
     let wrong = match id {
         23 => out.iter().find_map(|path| special_mode(path)),
         _ => out.iter().find_map(|path| unwanted(drive, path)),
     };
-    Judged::unless(wrong, if id == 23 { "plain modes, our own user".to_owned() } else { format!("left behind: {}{fifo}", skipped.join(", ")) })
+    Judged::unless(
+        wrong,
+        if id == 23 {
+            "plain modes, our own user".to_owned()
+        } else {
+            format!("left behind: {}{fifo}", skipped.join(", "))
+        },
+    )
 }
 
 /// A fifo where programs cannot make one; the host can where it reaches the place.
 fn make_fifo(sandbox: &Sandbox) -> String {
     let path = PathBuf::from(format!("/proc/{}/root/workspace/made-by-the-host", sandbox.pid()));
-    let made = rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0);
-    if made.is_ok() { "; with a fifo that the host made".to_owned() } else { String::new() }
+    let made = rustix::fs::mknodat(
+        CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o666),
+        0,
+    );
+    if made.is_ok() {
+        "; with a fifo that the host made".to_owned()
+    } else {
+        String::new()
+    }
 }
 
 fn walk(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -139,8 +171,13 @@ fn swap(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Judged {
         // A file that is exchanged between the look and the copy is an error, never another file.
         let _ = copy(drive, sandbox, to);
         looks += 1;
-        let secret = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains(&drive.stage.targets.marker));
-        wrong = walk(to).unwrap_or_default().into_iter().find(secret).map(|path| format!("{} holds a secret", path.display()));
+        let secret =
+            |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains(&drive.stage.targets.marker));
+        wrong = walk(to)
+            .unwrap_or_default()
+            .into_iter()
+            .find(secret)
+            .map(|path| format!("{} holds a secret", path.display()));
     }
     going.store(false, Ordering::Relaxed);
     match swapper.join() {

@@ -37,7 +37,10 @@ const NAMES: [(i32, &str); 20] = [
 
 /// The name of an error number.
 fn errno(number: i32) -> String {
-    NAMES.iter().find(|(known, _)| *known == number).map_or_else(|| format!("error {number}"), |(_, name)| (*name).to_owned())
+    NAMES
+        .iter()
+        .find(|(known, _)| *known == number)
+        .map_or_else(|| format!("error {number}"), |(_, name)| (*name).to_owned())
 }
 
 /// What one try came to: `Err` if it went through or could not be told.
@@ -71,7 +74,11 @@ pub(crate) fn lines(probe: &Probe, lines: &[Line], stage: &Stage) -> Judged {
     if !broken.is_empty() {
         return Judged::broken(broken.join("; "));
     }
-    let mut detail = held.iter().map(|(how, parts)| summary(how, parts)).collect::<Vec<_>>().join("; ");
+    let mut detail = held
+        .iter()
+        .map(|(how, parts)| summary(how, parts))
+        .collect::<Vec<_>>()
+        .join("; ");
     let told: Vec<&str> = crate::attempt::secrets::READ
         .iter()
         .filter(|(id, _)| *id == probe.id)
@@ -79,7 +86,10 @@ pub(crate) fn lines(probe: &Probe, lines: &[Line], stage: &Stage) -> Judged {
         .filter(|name| stage.undenied.contains(name))
         .collect();
     if !told.is_empty() {
-        detail = format!("{detail}; not named by `fs.deny`, so a mount would show them: {}", told.join(", "));
+        detail = format!(
+            "{detail}; not named by `fs.deny`, so a mount would show them: {}",
+            told.join(", ")
+        );
     }
     Judged::held(detail)
 }

@@ -11,8 +11,17 @@ use super::shot::{Kept, run_in, shell};
 use super::{Drive, Judged, ProbeError, chain};
 
 /// Names that must not be names.
-const CLIMBING: [&str; 9] =
-    ["../other", "../../other", "a/../../other", "/etc/passwd", "a//b", "./a", "a/.", "a\0b", ""];
+const CLIMBING: [&str; 9] = [
+    "../other",
+    "../../other",
+    "a/../../other",
+    "/etc/passwd",
+    "a//b",
+    "./a",
+    "a/.",
+    "a\0b",
+    "",
+];
 
 pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
     match id {
@@ -30,7 +39,10 @@ fn names() -> Judged {
         // A path in the sandbox may be absolute; it may not climb.
         name != "//etc/passwd" && name.parse::<GuestPath>().is_ok()
     });
-    let wrong = relative.map(str::to_owned).or(guest).map(|name| format!("`{}` is a name", name.escape_default()));
+    let wrong = relative
+        .map(str::to_owned)
+        .or(guest)
+        .map(|name| format!("`{}` is a name", name.escape_default()));
     Judged::unless(wrong, format!("{} spellings are refused", CLIMBING.len() * 2))
 }
 
@@ -56,20 +68,36 @@ async fn ends(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
         (!cancelled).then(|| "it was not cancelled".to_owned()),
         collected.err().map(|error| chain(&error)),
         twice.err().map(|error| error.to_string()),
-        after.is_ok_and(|found| found.files.len() > 1).then(|| "strange files".to_owned()),
+        after
+            .is_ok_and(|found| found.files.len() > 1)
+            .then(|| "strange files".to_owned()),
         sound.then(|| "a killed sandbox says it is sound".to_owned()),
     ];
-    Ok(Judged::unless(wrong.into_iter().flatten().next(), "cancelled, killed twice, ended once more"))
+    Ok(Judged::unless(
+        wrong.into_iter().flatten().next(),
+        "cancelled, killed twice, ended once more",
+    ))
 }
 
 /// Names, links and sizes that would put a file elsewhere or too much of it.
 async fn files_in(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
-    let small = [("fs.mounts", r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB"}]"#)];
+    let small = [(
+        "fs.mounts",
+        r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB"}]"#,
+    )];
     let mut sandbox = drive.launch(&small).await?;
     let hidden = drive.stage.canary();
     let folder = hidden.parent().unwrap_or(&hidden).display().to_string();
-    run_in(&mut sandbox, shell(&format!("ln -s {folder} way; ln -s {} file", hidden.display())), &mut Kept::new()).await?;
-    let (little, much) = (drive.stage.work.path().join("little"), drive.stage.work.path().join("much"));
+    run_in(
+        &mut sandbox,
+        shell(&format!("ln -s {folder} way; ln -s {} file", hidden.display())),
+        &mut Kept::new(),
+    )
+    .await?;
+    let (little, much) = (
+        drive.stage.work.path().join("little"),
+        drive.stage.work.path().join("much"),
+    );
     let made = fs::write(&little, "x").and_then(|()| fs::write(&much, vec![1u8; 4 << 20]));
     let put = |from: &std::path::Path, name: &str| name.parse::<RelPath>().map(|name| sandbox.put(from, &name).is_ok());
     let went = |answer: Result<bool, _>| matches!(answer, Ok(true));
@@ -78,20 +106,44 @@ async fn files_in(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
         went(put(&little, "way/new")).then(|| "through a link to a folder".to_owned()),
         went(put(&little, "file")).then(|| "through a link to a file".to_owned()),
         went(put(&much, "much")).then(|| "more than the quota".to_owned()),
-        (!went(put(&little, "Case")) || !went(put(&little, "case"))).then(|| "names that differ by case collide".to_owned()),
+        (!went(put(&little, "Case")) || !went(put(&little, "case")))
+            .then(|| "names that differ by case collide".to_owned()),
         went(put(drive.stage.work.path(), "folder")).then(|| "a folder as a file".to_owned()),
         went(put(std::path::Path::new("/dev/zero"), "device")).then(|| "a device as a file".to_owned()),
-        fs::exists(hidden.with_file_name("new")).unwrap_or(true).then(|| "a file of the host was made".to_owned()),
+        fs::exists(hidden.with_file_name("new"))
+            .unwrap_or(true)
+            .then(|| "a file of the host was made".to_owned()),
     ];
     let wrong = wrong.into_iter().flatten().next();
     sandbox.end().await?;
-    Ok(Judged::unless(wrong, "links, folders, devices and too much are refused"))
+    Ok(Judged::unless(
+        wrong,
+        "links, folders, devices and too much are refused",
+    ))
 }
 
 fn times() -> Judged {
-    let never = ["0", "0s", "-1s", "NaN", "nan s", "1e99s", "99999999999999999999s", "inf", "1", "\"\"", "null s", "1ss"];
-    let taken = never.into_iter().find(|time| Draft::builtin().set("proc.wall_timeout", time).is_ok());
-    Judged::unless(taken.map(|time| format!("`{time}` is a time")), format!("{} spellings are refused", never.len()))
+    let never = [
+        "0",
+        "0s",
+        "-1s",
+        "NaN",
+        "nan s",
+        "1e99s",
+        "99999999999999999999s",
+        "inf",
+        "1",
+        "\"\"",
+        "null s",
+        "1ss",
+    ];
+    let taken = never
+        .into_iter()
+        .find(|time| Draft::builtin().set("proc.wall_timeout", time).is_ok());
+    Judged::unless(
+        taken.map(|time| format!("`{time}` is a time")),
+        format!("{} spellings are refused", never.len()),
+    )
 }
 
 fn ceilings() -> Judged {
@@ -100,14 +152,19 @@ fn ceilings() -> Judged {
         ("proc.wall_timeout", "10h"),
         ("proc.fork_limit", "4096"),
         ("fs.mounts", r#"[{"path": "/host", "access": "ro", "from": "/"}]"#),
-        ("fs.mounts", r#"[{"path": "/workspace", "access": "rw", "quota": "64GiB"}]"#),
+        (
+            "fs.mounts",
+            r#"[{"path": "/workspace", "access": "rw", "quota": "64GiB"}]"#,
+        ),
         ("net.enabled", "true"),
         ("tools.default", "allow"),
     ];
     let ceiling = Ceiling::from_draft(&Draft::builtin());
     let let_through = WIDER.into_iter().find(|(key, value)| {
         // A draft that cannot even be written is refused as well.
-        Draft::empty().set(key, value).is_ok_and(|draft| draft.under(&ceiling).is_ok())
+        Draft::empty()
+            .set(key, value)
+            .is_ok_and(|draft| draft.under(&ceiling).is_ok())
     });
     let wrong = let_through.map(|(key, value)| format!("`{key}: {value}` went above the ceiling"));
     Judged::unless(wrong, format!("{} wider drafts are refused", WIDER.len()))

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::shot::{Kept, program, run_in, shell};
 use super::{Drive, Judged, ProbeError, judge};
-use crate::attempt::network::Listening;
 use crate::attempt::ENTRY;
+use crate::attempt::network::Listening;
 use crate::stage::{PROGRAM, Stage};
 
 pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
@@ -23,24 +23,41 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeErr
 async fn listen(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut sandbox = drive.launch(&[]).await?;
     let mut other = drive.launch(&[]).await?;
-    let hosts: Vec<String> = std::iter::once("127.0.0.1".to_owned()).chain(drive.stage.targets.addresses.clone()).collect();
+    let hosts: Vec<String> = std::iter::once("127.0.0.1".to_owned())
+        .chain(drive.stage.targets.addresses.clone())
+        .collect();
     let (told, mut heard) = tokio::sync::mpsc::channel(1);
     let mut tell = move |so_far: &[u8]| {
         let text = String::from_utf8_lossy(so_far);
-        if let Some(port) = text.lines().find_map(|line| serde_json::from_str::<Listening>(line).ok()) {
+        if let Some(port) = text
+            .lines()
+            .find_map(|line| serde_json::from_str::<Listening>(line).ok())
+        {
             // The first word is enough; a full channel means it was said.
             let _ = told.try_send(port.listening);
         }
     };
-    let mut kept = Kept { told: Some(&mut tell), ..Kept::new() };
-    let words = [ENTRY, "try", &Stage::targets_inside(), "97"].map(str::to_owned).to_vec();
+    let mut kept = Kept {
+        told: Some(&mut tell),
+        ..Kept::new()
+    };
+    let words = [ENTRY, "try", &Stage::targets_inside(), "97"]
+        .map(str::to_owned)
+        .to_vec();
     let dial = async {
-        let Some(port) = heard.recv().await else { return Ok(Vec::new()) };
-        let from_host = tokio::task::spawn_blocking(move || dial_all(&hosts, port)).await.unwrap_or_default();
+        let Some(port) = heard.recv().await else {
+            return Ok(Vec::new());
+        };
+        let from_host = tokio::task::spawn_blocking(move || dial_all(&hosts, port))
+            .await
+            .unwrap_or_default();
         let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
         let task = program("/bin/bash", vec!["-c".to_owned(), script]);
         let from_neighbour = run_in(&mut other, task, &mut Kept::new()).await?;
-        let neighbour = from_neighbour.stdout.contains("reached").then(|| "from a neighbour".to_owned());
+        let neighbour = from_neighbour
+            .stdout
+            .contains("reached")
+            .then(|| "from a neighbour".to_owned());
         Ok::<_, ProbeError>(from_host.into_iter().chain(neighbour).collect())
     };
     let (shot, reached) = tokio::join!(run_in(&mut sandbox, program(PROGRAM, words), &mut kept), dial);
@@ -51,11 +68,17 @@ async fn listen(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let inside = lines.iter().find_map(|line| judge::judge(line).err());
     let unheard = lines.is_empty().then(|| "nothing listened".to_owned());
     let outside = (!reached.is_empty()).then(|| format!("reached {}", reached.join(", ")));
-    Ok(Judged::unless(outside.or(inside).or(unheard), "neither the host nor a neighbour reached it"))
+    Ok(Judged::unless(
+        outside.or(inside).or(unheard),
+        "neither the host nor a neighbour reached it",
+    ))
 }
 
 fn dial_all(hosts: &[String], port: u16) -> Vec<String> {
-    let addresses = hosts.iter().filter_map(|host| host.parse().ok()).map(|host| SocketAddr::new(host, port));
+    let addresses = hosts
+        .iter()
+        .filter_map(|host| host.parse().ok())
+        .map(|host| SocketAddr::new(host, port));
     let reached = addresses.filter(|to| TcpStream::connect_timeout(to, Duration::from_millis(200)).is_ok());
     reached.map(|to| to.to_string()).collect()
 }
@@ -71,7 +94,9 @@ async fn owner(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
         Ok(_) if user == 0 => Judged::broken("the sandbox's user is root on the host"),
         Ok(found) if found.uid() != user => Judged::broken(format!("it belongs to {}, not to {user}", found.uid())),
         Ok(_) => Judged::held(format!("it belongs to user {user} of the host")),
-        Err(error) if user != 0 => Judged::held(format!("the sandbox is user {user} of the host; its files are hidden ({error})")),
+        Err(error) if user != 0 => Judged::held(format!(
+            "the sandbox is user {user} of the host; its files are hidden ({error})"
+        )),
         Err(_) => Judged::broken("the sandbox's user is root on the host"),
     })
 }
@@ -81,13 +106,19 @@ async fn neighbour(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut one = drive.launch(&[]).await?;
     let mut other = drive.launch(&[]).await?;
     let marker = &drive.stage.targets.marker;
-    let leave = format!("for place in /workspace /tmp /dev/shm; do echo {marker} > $place/of-another; done; cat /workspace/of-another");
+    let leave = format!(
+        "for place in /workspace /tmp /dev/shm; do echo {marker} > $place/of-another; done; cat /workspace/of-another"
+    );
     let wrote = run_in(&mut one, shell(&leave), &mut Kept::new()).await?;
-    let look = "cat /workspace/of-another /tmp/of-another /dev/shm/of-another /proc/*/root/workspace/of-another 2>/dev/null";
+    let look =
+        "cat /workspace/of-another /tmp/of-another /dev/shm/of-another /proc/*/root/workspace/of-another 2>/dev/null";
     let found = run_in(&mut other, shell(look), &mut Kept::new()).await?;
     one.end().await?;
     other.end().await?;
     let blind = (!wrote.stdout.contains(marker.as_str())).then(|| "the first sandbox could not write".to_owned());
-    let leaked = found.stdout.contains(marker.as_str()).then(|| "another sandbox's file was read".to_owned());
+    let leaked = found
+        .stdout
+        .contains(marker.as_str())
+        .then(|| "another sandbox's file was read".to_owned());
     Ok(Judged::unless(leaked.or(blind), "no place is shared"))
 }

@@ -23,12 +23,18 @@ pub(crate) struct Shot {
 impl Shot {
     /// What attempts said.
     pub(crate) fn lines(&self) -> Vec<Line> {
-        self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        self.stdout
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 
     /// What a hog said it held.
     pub(crate) fn held(&self) -> Option<usize> {
-        self.stdout.lines().find_map(|line| serde_json::from_str::<Held>(line).ok()).map(|said| said.held)
+        self.stdout
+            .lines()
+            .find_map(|line| serde_json::from_str::<Held>(line).ok())
+            .map(|said| said.held)
     }
 }
 
@@ -41,7 +47,11 @@ pub(crate) struct Kept<'a> {
 
 impl Kept<'_> {
     pub(crate) fn new() -> Kept<'static> {
-        Kept { stdout: Vec::new(), stderr: Vec::new(), told: None }
+        Kept {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            told: None,
+        }
     }
 }
 
@@ -61,13 +71,26 @@ impl Words for Kept<'_> {
 
 /// A program by path.
 pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
-    Task { kind: TaskKind::Program { program: path.to_owned() }, args, stdin: None }
+    Task {
+        kind: TaskKind::Program {
+            program: path.to_owned(),
+        },
+        args,
+        stdin: None,
+    }
 }
 
 /// A shell script.
 pub(crate) fn shell(source: &str) -> Task {
-    let kind = TaskKind::Shell { file_name: "probe".to_owned(), source: source.to_owned() };
-    Task { kind, args: Vec::new(), stdin: None }
+    let kind = TaskKind::Shell {
+        file_name: "probe".to_owned(),
+        source: source.to_owned(),
+    };
+    Task {
+        kind,
+        args: Vec::new(),
+        stdin: None,
+    }
 }
 
 impl Drive<'_> {
@@ -92,7 +115,12 @@ pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task, kept: &mut Kept<'_
     let ended = sandbox.run(task, kept, &mut stop).await?;
     let took = started.elapsed();
     let stdout = String::from_utf8_lossy(&kept.stdout).into_owned();
-    Ok(Shot { ended, stdout, took, left: descendants(sandbox.pid()).len() })
+    Ok(Shot {
+        ended,
+        stdout,
+        took,
+        left: descendants(sandbox.pid()).len(),
+    })
 }
 
 /// Every process below `pid` that can be seen.
@@ -100,8 +128,13 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut waiting = vec![pid];
     while let Some(pid) = waiting.pop() {
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
-        for list in tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok()) {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+            continue;
+        };
+        for list in tasks
+            .flatten()
+            .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        {
             let children: Vec<i32> = list.split_whitespace().filter_map(|child| child.parse().ok()).collect();
             found.extend(&children);
             waiting.extend(children);

@@ -10,7 +10,12 @@ fn report() -> Report {
         by: "seccomp".to_owned(),
         detail: "EPERM".to_owned(),
     };
-    Report { probes: vec![finding(1, Class::Files, Outcome::Held), finding(52, Class::Kernel, Outcome::NotApplicable)] }
+    Report {
+        probes: vec![
+            finding(1, Class::Files, Outcome::Held),
+            finding(52, Class::Kernel, Outcome::NotApplicable),
+        ],
+    }
 }
 
 #[test]
@@ -28,5 +33,8 @@ fn the_table_groups_by_class_and_counts() {
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "A  files outside the root");
     assert_eq!(lines[2], "F  kernel interfaces");
-    assert_eq!(lines[4], "2 probes: 1 held, 0 broken, 0 unenforceable, 1 not applicable");
+    assert_eq!(
+        lines[4],
+        "2 probes: 1 held, 0 broken, 0 unenforceable, 1 not applicable"
+    );
 }

@@ -14,6 +14,10 @@ async fn nothing_is_broken() {
     let started = std::time::Instant::now();
     let report = run(&native, &policy, exe, &mut |_| {}).await.unwrap();
     println!("{}{} ms", report.table(), started.elapsed().as_millis());
-    let broken: Vec<_> = report.probes.iter().filter(|one| one.outcome == Outcome::Broken).collect();
+    let broken: Vec<_> = report
+        .probes
+        .iter()
+        .filter(|one| one.outcome == Outcome::Broken)
+        .collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }

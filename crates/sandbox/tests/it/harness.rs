@@ -35,7 +35,9 @@ impl Words for Kept {
 }
 
 pub(crate) fn policy(settings: &[(&str, &str)]) -> Policy {
-    let draft = settings.iter().fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
+    let draft = settings
+        .iter()
+        .fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
     draft.under(&Ceiling::own_word()).unwrap()
 }
 
@@ -54,7 +56,11 @@ pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task) -> Ran {
     let (_switch, mut stop) = Stop::new();
     let ended = sandbox.run(task, &mut kept, &mut stop).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ran { ended, stdout: text(kept.stdout), stderr: text(kept.stderr) }
+    Ran {
+        ended,
+        stdout: text(kept.stdout),
+        stderr: text(kept.stderr),
+    }
 }
 
 pub(crate) async fn run(task: Task, settings: &[(&str, &str)]) -> Ran {
@@ -71,13 +77,24 @@ pub(crate) fn code(language: Language, source: &str) -> Task {
         Language::JavaScript => "main.js",
         Language::TypeScript | Language::Program => "main.ts",
     };
-    let kind = TaskKind::Code { language, file_name: file_name.to_owned(), source: source.to_owned() };
-    Task { kind, args: Vec::new(), stdin: None }
+    let kind = TaskKind::Code {
+        language,
+        file_name: file_name.to_owned(),
+        source: source.to_owned(),
+    };
+    Task {
+        kind,
+        args: Vec::new(),
+        stdin: None,
+    }
 }
 
 pub(crate) fn shell(source: &str) -> Task {
     Task {
-        kind: TaskKind::Shell { file_name: "script".to_owned(), source: source.to_owned() },
+        kind: TaskKind::Shell {
+            file_name: "script".to_owned(),
+            source: source.to_owned(),
+        },
         args: Vec::new(),
         stdin: None,
     }
@@ -86,7 +103,9 @@ pub(crate) fn shell(source: &str) -> Task {
 pub(crate) fn program(argv: &[&str]) -> Task {
     let (program, args) = argv.split_first().unwrap();
     Task {
-        kind: TaskKind::Program { program: (*program).to_owned() },
+        kind: TaskKind::Program {
+            program: (*program).to_owned(),
+        },
         args: args.iter().map(|one| (*one).to_owned()).collect(),
         stdin: None,
     }

@@ -6,9 +6,19 @@ use crate::harness::{code, program, run, shell};
 
 #[tokio::test]
 async fn typescript_gives_the_last_expression() {
-    let ran = run(code(Language::TypeScript, "const xs: number[] = [1, 2, 3];\nconsole.log('hi');\nxs.map(x => x * 2)"), &[]).await;
+    let ran = run(
+        code(
+            Language::TypeScript,
+            "const xs: number[] = [1, 2, 3];\nconsole.log('hi');\nxs.map(x => x * 2)",
+        ),
+        &[],
+    )
+    .await;
     assert_eq!(ran.ended.verdict, Verdict::Finished);
-    assert_eq!((ran.value(), ran.stdout.as_str(), ran.stderr.as_str()), ("[2,4,6]", "hi\n", ""));
+    assert_eq!(
+        (ran.value(), ran.stdout.as_str(), ran.stderr.as_str()),
+        ("[2,4,6]", "hi\n", "")
+    );
 }
 
 #[tokio::test]
@@ -16,7 +26,10 @@ async fn python_gives_the_last_expression() {
     let source = "class A:\n    def __init__(self, x): self.x = x\ndef g():\n    yield from (1, 2)\nprint('hi')\n[A(i).x for i in g()]";
     let ran = run(code(Language::Python, source), &[]).await;
     assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
-    assert_eq!((ran.value(), ran.stdout.as_str(), ran.stderr.as_str()), ("[1, 2]", "hi\n", ""));
+    assert_eq!(
+        (ran.value(), ran.stdout.as_str(), ran.stderr.as_str()),
+        ("[1, 2]", "hi\n", "")
+    );
 }
 
 #[tokio::test]

@@ -16,64 +16,158 @@ async fn check(task: Task, settings: &[(&str, &str)], limit: Limit) -> Ran {
 
 #[tokio::test]
 async fn an_endless_loop_reaches_the_wall() {
-    check(code(Language::TypeScript, "while (true) {}"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
-    check(code(Language::Python, "while True: pass"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
-    check(shell("trap '' TERM INT HUP; while :; do :; done"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
+    check(
+        code(Language::TypeScript, "while (true) {}"),
+        &[("proc.wall_timeout", "300ms")],
+        Limit::Wall,
+    )
+    .await;
+    check(
+        code(Language::Python, "while True: pass"),
+        &[("proc.wall_timeout", "300ms")],
+        Limit::Wall,
+    )
+    .await;
+    check(
+        shell("trap '' TERM INT HUP; while :; do :; done"),
+        &[("proc.wall_timeout", "300ms")],
+        Limit::Wall,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_sleeper_and_a_stopped_process_reach_the_wall() {
     check(shell("sleep 60"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
     check(shell("kill -STOP $$"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
-    check(shell("mkfifo /tmp/f; cat /tmp/f"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
+    check(
+        shell("mkfifo /tmp/f; cat /tmp/f"),
+        &[("proc.wall_timeout", "300ms")],
+        Limit::Wall,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn processor_time_has_a_verdict_of_its_own() {
-    check(code(Language::JavaScript, "for (;;) {}"), &[("proc.cpu_time", "300ms")], Limit::Cpu).await;
-    check(shell("for i in 1 2 3; do (while :; do :; done) & done; wait"), &[("proc.cpu_time", "500ms")], Limit::Cpu).await;
+    check(
+        code(Language::JavaScript, "for (;;) {}"),
+        &[("proc.cpu_time", "300ms")],
+        Limit::Cpu,
+    )
+    .await;
+    check(
+        shell("for i in 1 2 3; do (while :; do :; done) & done; wait"),
+        &[("proc.cpu_time", "500ms")],
+        Limit::Cpu,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn memory_is_not_to_be_had_beyond_the_limit() {
     let settings = [("proc.mem_limit", "64MiB")];
-    check(code(Language::TypeScript, "const xs = []; for (;;) xs.push('x'.repeat(1e6) + xs.length)"), &settings, Limit::Memory).await;
-    check(code(Language::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"), &settings, Limit::Memory).await;
+    check(
+        code(
+            Language::TypeScript,
+            "const xs = []; for (;;) xs.push('x'.repeat(1e6) + xs.length)",
+        ),
+        &settings,
+        Limit::Memory,
+    )
+    .await;
+    check(
+        code(Language::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"),
+        &settings,
+        Limit::Memory,
+    )
+    .await;
     check(shell("perl -e 'my @x; push @x, \"x\" x 1000000 while 1' 2>/dev/null || python3 -c \"x=[]\nwhile 1: x.append(bytearray(10**6))\""), &settings, Limit::Memory).await;
 }
 
 #[tokio::test]
 async fn a_fork_bomb_ends() {
-    check(shell("bomb() { bomb | bomb & }; bomb; sleep 5"), &[("proc.fork_limit", "32")], Limit::Processes).await;
+    check(
+        shell("bomb() { bomb | bomb & }; bomb; sleep 5"),
+        &[("proc.fork_limit", "32")],
+        Limit::Processes,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_full_disk_ends_the_program() {
     let settings = [("fs.mounts", "[{ path: /workspace, access: rw, quota: 8MiB }]")];
-    check(shell("dd if=/dev/zero of=/workspace/big bs=1M count=100 2>/dev/null; sleep 5"), &settings, Limit::Disk).await;
-    check(shell("i=0; while :; do i=$((i+1)); : > /workspace/f$i || sleep 5; done 2>/dev/null"), &settings, Limit::Inodes).await;
+    check(
+        shell("dd if=/dev/zero of=/workspace/big bs=1M count=100 2>/dev/null; sleep 5"),
+        &settings,
+        Limit::Disk,
+    )
+    .await;
+    check(
+        shell("i=0; while :; do i=$((i+1)); : > /workspace/f$i || sleep 5; done 2>/dev/null"),
+        &settings,
+        Limit::Inodes,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn output_is_cut_and_a_flood_is_ended() {
-    let ran = run(shell("head -c 100000 /dev/zero | tr '\\0' x"), &[("proc.output", "4KiB")]).await;
-    assert_eq!((ran.ended.verdict, ran.stdout.len()), (Verdict::Limit(Limit::Output), 4096));
-    let ran = run(shell("head -c 20000 /dev/zero | tr '\\0' x"), &[("proc.output", "4KiB")]).await;
-    assert_eq!((ran.ended.verdict, ran.stdout.len(), ran.ended.written.0), (Verdict::Finished, 4096, 20_000));
+    let ran = run(
+        shell("head -c 100000 /dev/zero | tr '\\0' x"),
+        &[("proc.output", "4KiB")],
+    )
+    .await;
+    assert_eq!(
+        (ran.ended.verdict, ran.stdout.len()),
+        (Verdict::Limit(Limit::Output), 4096)
+    );
+    let ran = run(
+        shell("head -c 20000 /dev/zero | tr '\\0' x"),
+        &[("proc.output", "4KiB")],
+    )
+    .await;
+    assert_eq!(
+        (ran.ended.verdict, ran.stdout.len(), ran.ended.written.0),
+        (Verdict::Finished, 4096, 20_000)
+    );
     check(shell("yes"), &[], Limit::Output).await;
-    check(code(Language::TypeScript, "for (;;) console.log('x'.repeat(1000))"), &[], Limit::Output).await;
-    check(code(Language::Python, "while True: print('x' * 1000)"), &[], Limit::Output).await;
+    check(
+        code(Language::TypeScript, "for (;;) console.log('x'.repeat(1000))"),
+        &[],
+        Limit::Output,
+    )
+    .await;
+    check(
+        code(Language::Python, "while True: print('x' * 1000)"),
+        &[],
+        Limit::Output,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_daemon_does_not_outlive_its_execution() {
-    let ran = run(shell("setsid sh -c 'setsid sleep 300 & echo started' & wait; sleep 0.1"), &[]).await;
-    assert_eq!((ran.ended.verdict, ran.stdout.as_str()), (Verdict::Finished, "started\n"), "{ran:?}");
+    let ran = run(
+        shell("setsid sh -c 'setsid sleep 300 & echo started' & wait; sleep 0.1"),
+        &[],
+    )
+    .await;
+    assert_eq!(
+        (ran.ended.verdict, ran.stdout.as_str()),
+        (Verdict::Finished, "started\n"),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]
 async fn open_files_are_limited_without_a_verdict() {
     let source = "import os\nxs = []\ntry:\n    while True: xs.append(os.open('/dev/null', 0))\nexcept OSError as e:\n    print(e.errno)\nlen(xs) < 64";
     let ran = run(code(Language::Python, source), &[("proc.open_files", "64")]).await;
-    assert_eq!((ran.ended.verdict, ran.value(), ran.stdout.as_str()), (Verdict::Finished, "true", "24\n"), "{ran:?}");
+    assert_eq!(
+        (ran.ended.verdict, ran.value(), ran.stdout.as_str()),
+        (Verdict::Finished, "true", "24\n"),
+        "{ran:?}"
+    );
 }

@@ -29,9 +29,15 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let native = Arc::new(Native::new(&format!("ringfence-bench-{}", std::process::id()))?);
-        let mut bench = Bench { brief, native, rows: Vec::new() };
+        let mut bench = Bench {
+            brief,
+            native,
+            rows: Vec::new(),
+        };
         let folder = tempfile::tempdir()?;
-        bench.warm(&peers::static_true(folder.path())?.to_string_lossy()).await?;
+        bench
+            .warm(&peers::static_true(folder.path())?.to_string_lossy())
+            .await?;
         bench.cold().await?;
         bench.python().await?;
         if let Some(command) = command {
@@ -49,13 +55,23 @@ impl Bench {
     }
 
     fn row(&mut self, what: &'static str, time: Duration, most: u64, beside: Vec<(&'static str, Duration)>) {
-        self.rows.push(Row { what, time, most: Some(Duration::from_micros(most)), beside });
+        self.rows.push(Row {
+            what,
+            time,
+            most: Some(Duration::from_micros(most)),
+            beside,
+        });
     }
 
     async fn warm(&mut self, tiny: &str) -> Result<()> {
         let time = self.from_pool(Language::TypeScript, LINE, self.count(300)).await?;
         let spawn = median(self.count(300), || peers::run(&[tiny]))?;
-        self.row("fresh execution of one line of TypeScript, warm pool", time, 800, vec![("spawn of a static `true`", spawn)]);
+        self.row(
+            "fresh execution of one line of TypeScript, warm pool",
+            time,
+            800,
+            vec![("spawn of a static `true`", spawn)],
+        );
         Ok(())
     }
 
@@ -89,10 +105,16 @@ impl Bench {
         times.remove(0);
         let mut beside = Vec::new();
         if peers::works(&[BUBBLEWRAP, &["true"]].concat()) {
-            beside.push(("bubblewrap `true`", median(self.count(50), || peers::run(&[BUBBLEWRAP, &["true"]].concat()))?));
+            beside.push((
+                "bubblewrap `true`",
+                median(self.count(50), || peers::run(&[BUBBLEWRAP, &["true"]].concat()))?,
+            ));
         }
         if peers::works(&["srt", "--", "true"]) {
-            beside.push(("srt `true`", median(self.count(5), || peers::run(&["srt", "--", "true"]))?));
+            beside.push((
+                "srt `true`",
+                median(self.count(5), || peers::run(&["srt", "--", "true"]))?,
+            ));
         }
         self.row("cold: jail, engine, result, no pool", middle(times), 5_000, beside);
         Ok(())
@@ -101,7 +123,12 @@ impl Bench {
     async fn python(&mut self) -> Result<()> {
         let time = self.from_pool(Language::Python, PYTHON_LINE, self.count(100)).await?;
         let bare = median(self.count(30), || peers::run(&["/usr/bin/python3", "-c", "pass"]))?;
-        self.row("one line of Python from the zygote, in the jail", time, 4_000, vec![("`python3 -c pass` bare", bare)]);
+        self.row(
+            "one line of Python from the zygote, in the jail",
+            time,
+            4_000,
+            vec![("`python3 -c pass` bare", bare)],
+        );
         Ok(())
     }
 

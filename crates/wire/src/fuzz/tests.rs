@@ -145,7 +145,11 @@ fn spoilt_messages_never_break_the_decoder() {
         payload(&Order::Prepare(Preparation {
             number: u32::MAX,
             language: Language::Program,
-            limits: ChildLimits { address_space: Some(u64::MAX), private_memory: None, cpu_seconds: 62 },
+            limits: ChildLimits {
+                address_space: Some(u64::MAX),
+                private_memory: None,
+                cpu_seconds: 62,
+            },
             interpreter: Text::cut("/usr/bin/python3"),
         })),
     ];

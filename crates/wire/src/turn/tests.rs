@@ -1,7 +1,7 @@
 use super::*;
-use crate::order::ChildLimits;
 use crate::bounded::{List, Text};
 use crate::job::{Language, VERSION};
+use crate::order::ChildLimits;
 use crate::outcome::{Outcome, OutcomeKind};
 
 fn done() -> FromChild {
@@ -54,8 +54,17 @@ fn ready() -> Orders {
 }
 
 fn prepare(number: u32) -> Order {
-    let limits = ChildLimits { address_space: None, private_memory: None, cpu_seconds: 1 };
-    Order::Prepare(Preparation { number, language: Language::Python, limits, interpreter: Text::default() })
+    let limits = ChildLimits {
+        address_space: None,
+        private_memory: None,
+        cpu_seconds: 1,
+    };
+    Order::Prepare(Preparation {
+        number,
+        language: Language::Python,
+        limits,
+        interpreter: Text::default(),
+    })
 }
 
 #[test]
@@ -109,13 +118,11 @@ fn a_report_for_another_execution_or_none_is_refused() {
 }
 
 #[test]
-fn a_sandbox_takes_orders_between_ready_and_shutdown() {
+fn a_sandbox_takes_orders_until_its_shutdown_and_answers_them_when_it_is_ready() {
     let mut orders = Orders::new();
     orders.give(&Order::Wipe).unwrap();
     assert_eq!(orders.hear(&Report::Wiped), Err(OutOfTurn::Report));
-    assert_eq!(orders.hear(&Report::Wiped), Err(OutOfTurn::Report));
     orders.hear(&Report::Ready { version: VERSION }).unwrap();
-    orders.give(&Order::Wipe).unwrap();
     orders.give(&Order::Shutdown).unwrap();
     assert_eq!(orders.give(&Order::Wipe), Err(OutOfTurn::Order));
     orders.hear(&Report::Wiped).unwrap();

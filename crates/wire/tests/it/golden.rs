@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use ringfence_wire::{
-    ChildLimits, Credit, Diagnostic, Fault, FromChild, Header, Job, JobKind, Kind, Language, List, Message, Order, Outbound,
-    Outcome, OutcomeKind, Preparation, Report, Side, StdinMode, Stream, Text, ToChild, VERSION, decode, encode_frame,
+    ChildLimits, Credit, Diagnostic, Fault, FromChild, Header, Job, JobKind, Kind, Language, List, Message, Order,
+    Outbound, Outcome, OutcomeKind, Preparation, Report, Side, StdinMode, Stream, Text, ToChild, VERSION, decode,
+    encode_frame,
 };
 
 const PINNED: &str = include_str!("../../testdata/v1/messages.txt");
@@ -45,8 +46,17 @@ fn done(kind: OutcomeKind) -> FromChild {
 
 fn orders() -> Vec<Order> {
     let prepare = |number, language| {
-        let limits = ChildLimits { address_space: Some(1 << 30), private_memory: None, cpu_seconds: 62 };
-        Order::Prepare(Preparation { number, language, limits, interpreter: text("/usr/bin/python3") })
+        let limits = ChildLimits {
+            address_space: Some(1 << 30),
+            private_memory: None,
+            cpu_seconds: 62,
+        };
+        Order::Prepare(Preparation {
+            number,
+            language,
+            limits,
+            interpreter: text("/usr/bin/python3"),
+        })
     };
     vec![
         prepare(0, Language::TypeScript),

@@ -60,23 +60,57 @@ impl Attempt {
 
 /// All six; `secret` is a file of the host.
 pub(crate) fn all(secret: &Path) -> Vec<Attempt> {
-    let shell = |source: &str| Program::Shell { file_name: "attempt.sh".to_owned(), source: source.to_owned() };
+    let shell = |source: &str| Program::Shell {
+        file_name: "attempt.sh".to_owned(),
+        source: source.to_owned(),
+    };
     let typescript = |source: &str| Program::Code {
         language: Language::TypeScript,
         file_name: "attempt.ts".to_owned(),
         source: source.to_owned(),
     };
     let read = format!("cat '{}'", secret.display());
-    let attempt = |name, rule, program, sign| Attempt { name, rule, program, set: &[], sign };
+    let attempt = |name, rule, program, sign| Attempt {
+        name,
+        rule,
+        program,
+        set: &[],
+        sign,
+    };
     vec![
-        attempt("read a secret file of this machine", "fs.mounts", shell(&read), Sign::Failed),
+        attempt(
+            "read a secret file of this machine",
+            "fs.mounts",
+            shell(&read),
+            Sign::Failed,
+        ),
         attempt("connect to the outside", "net.enabled", shell(OUTSIDE), Sign::Failed),
-        attempt("make namespaces, to mount", "proc.syscalls", shell("unshare --user --mount true"), Sign::Violation),
-        attempt("a fork bomb", "proc.fork_limit", shell(FORK_BOMB), Sign::Limit("limit.processes")),
-        attempt("take all memory", "proc.mem_limit", typescript(HOG), Sign::Limit("limit.memory")),
+        attempt(
+            "make namespaces, to mount",
+            "proc.syscalls",
+            shell("unshare --user --mount true"),
+            Sign::Violation,
+        ),
+        attempt(
+            "a fork bomb",
+            "proc.fork_limit",
+            shell(FORK_BOMB),
+            Sign::Limit("limit.processes"),
+        ),
+        attempt(
+            "take all memory",
+            "proc.mem_limit",
+            typescript(HOG),
+            Sign::Limit("limit.memory"),
+        ),
         Attempt {
             set: &[("proc.wall_timeout", "300ms")],
-            ..attempt("never end", "proc.wall_timeout", typescript("while (true) {}"), Sign::Limit("limit.wall"))
+            ..attempt(
+                "never end",
+                "proc.wall_timeout",
+                typescript("while (true) {}"),
+                Sign::Limit("limit.wall"),
+            )
         },
     ]
 }

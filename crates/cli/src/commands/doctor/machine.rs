@@ -18,9 +18,15 @@ pub(super) fn system() -> Finding {
 pub(super) fn user() -> Finding {
     let user = rustix::process::getuid();
     if user.is_root() {
-        return Finding::good("user", "root; programs in a sandbox are an unprivileged user of their own");
+        return Finding::good(
+            "user",
+            "root; programs in a sandbox are an unprivileged user of their own",
+        );
     }
-    Finding::good("user", format!("{}, an ordinary user; root is not needed", user.as_raw()))
+    Finding::good(
+        "user",
+        format!("{}, an ordinary user; root is not needed", user.as_raw()),
+    )
 }
 
 /// The usual reasons why an ordinary user may make no namespaces.
@@ -41,7 +47,9 @@ pub(super) fn why_no_sandbox() -> Option<String> {
 pub(super) fn landlock() -> Finding {
     const WHAT: &str = "landlock";
     match read("/sys/kernel/security/lsm") {
-        Some(list) if list.split(',').any(|name| name == "landlock") => Finding::good(WHAT, "on, a second fence around files"),
+        Some(list) if list.split(',').any(|name| name == "landlock") => {
+            Finding::good(WHAT, "on, a second fence around files")
+        }
         Some(_) => Finding::limited(
             WHAT,
             "off: files are fenced by mounts alone",
@@ -62,7 +70,11 @@ pub(super) fn notify() -> Finding {
         Some(actions) if actions.split(' ').any(|action| action == "user_notif") => {
             Finding::good(WHAT, "forbidden system calls are refused and written down")
         }
-        _ => Finding::limited(WHAT, "the kernel does not tell of refused system calls", "use Linux 5.9 or later"),
+        _ => Finding::limited(
+            WHAT,
+            "the kernel does not tell of refused system calls",
+            "use Linux 5.9 or later",
+        ),
     }
 }
 
@@ -70,10 +82,15 @@ pub(super) fn control_groups(support: &Support) -> Vec<Finding> {
     const WHAT: &str = "control groups";
     let mut findings = Vec::new();
     if !support.controllers.is_empty() {
-        let held: Vec<String> = support.controllers.iter().map(|one| name(&format!("{one:?}"))).collect();
+        let held: Vec<String> = support
+            .controllers
+            .iter()
+            .map(|one| name(&format!("{one:?}")))
+            .collect();
         findings.push(Finding::good(WHAT, format!("hold {}", held.join(", "))));
     }
-    let hint = "run in a group that you may write to: `systemd-run --user --scope -p Delegate=yes ringfence …`, or as root";
+    let hint =
+        "run in a group that you may write to: `systemd-run --user --scope -p Delegate=yes ringfence …`, or as root";
     for (controller, why) in &support.missing {
         let held = match format!("{controller:?}").as_str() {
             "Memory" => "the host looks every 50 ms and kills",
@@ -81,7 +98,11 @@ pub(super) fn control_groups(support: &Support) -> Vec<Finding> {
             _ => "held by the number of processors",
         };
         let what = name(&format!("{controller:?}"));
-        findings.push(Finding::limited(WHAT, format!("cannot hold {what}: {why}; {held}"), hint));
+        findings.push(Finding::limited(
+            WHAT,
+            format!("cannot hold {what}: {why}; {held}"),
+            hint,
+        ));
     }
     findings
 }

@@ -18,14 +18,22 @@ pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault>
         .examples
         .iter()
         .enumerate()
-        .map(|(index, example)| (question(example), !failed.iter().any(|failed| failed.key == format!("examples[{index}]"))))
+        .map(|(index, example)| {
+            (
+                question(example),
+                !failed.iter().any(|failed| failed.key == format!("examples[{index}]")),
+            )
+        })
         .collect();
     let unbuilt = match &failed[..] {
         [] => policy(&draft)?.unbuilt(&Engine::built()),
         _ => Vec::new(),
     };
     if check.json {
-        let held: Vec<_> = examples.iter().map(|(example, held)| json!({ "example": example, "held": held })).collect();
+        let held: Vec<_> = examples
+            .iter()
+            .map(|(example, held)| json!({ "example": example, "held": held }))
+            .collect();
         let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
         printer.json(&json!({ "name": draft.name, "ok": failed.is_empty(), "examples": held, "failed": failed, "unbuilt": unbuilt }))?;
     } else {
@@ -35,8 +43,15 @@ pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault>
     }
     if !failed.is_empty() {
         let lines: Vec<String> = failed.iter().map(|failed| format!("  {failed}")).collect();
-        let message = format!("policy `{}` does not keep its own examples:\n{}", draft.name, lines.join("\n"));
-        return Err(Fault::refused("policy.example", message).rule("examples").hint("correct the rule or the example").exit(NOT_HELD));
+        let message = format!(
+            "policy `{}` does not keep its own examples:\n{}",
+            draft.name,
+            lines.join("\n")
+        );
+        return Err(Fault::refused("policy.example", message)
+            .rule("examples")
+            .hint("correct the rule or the example")
+            .exit(NOT_HELD));
     }
     if !check.json {
         let examples = match examples.len() {
@@ -45,7 +60,10 @@ pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault>
         };
         printer.line(&format!("policy `{}` is good: {examples}", draft.name))?;
         for one in unbuilt {
-            printer.notice(&format!("`{}` {}, so a session with this policy is refused; {}", one.key, one.why, one.hint));
+            printer.notice(&format!(
+                "`{}` {}, so a session with this policy is refused; {}",
+                one.key, one.why, one.hint
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -58,11 +76,21 @@ fn policy(draft: &Draft) -> Result<ringfence_policy::Policy, Fault> {
 
 /// An example as one reads it: the answer, then the question.
 fn question(example: &Example) -> String {
-    let about = [("tool", &example.tool), ("host", &example.host), ("path", &example.path)];
-    let about = about.into_iter().find_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}")));
+    let about = [
+        ("tool", &example.tool),
+        ("host", &example.host),
+        ("path", &example.path),
+    ];
+    let about = about
+        .into_iter()
+        .find_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}")));
     let access = match example.access {
         Some(ringfence_policy::Access::Write) => " for writing",
         _ => "",
     };
-    format!("{:<5} {}{access}", example.expect.to_string(), about.unwrap_or_else(|| "nothing".to_owned()))
+    format!(
+        "{:<5} {}{access}",
+        example.expect.to_string(),
+        about.unwrap_or_else(|| "nothing".to_owned())
+    )
 }

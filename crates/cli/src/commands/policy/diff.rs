@@ -33,7 +33,11 @@ pub(crate) fn diff(args: &Compare, printer: &Printer) -> Result<ExitCode, Fault>
     } else {
         for change in &changes {
             let (word, style) = word(change.direction);
-            printer.line(&format!("{} {}", printer.paint(&format!("{word:<8}"), style), change.sentence))?;
+            printer.line(&format!(
+                "{} {}",
+                printer.paint(&format!("{word:<8}"), style),
+                change.sentence
+            ))?;
         }
     }
     Ok(ExitCode::SUCCESS)

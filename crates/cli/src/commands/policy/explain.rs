@@ -18,8 +18,11 @@ pub(crate) fn explain(explain: &Explain, settings: &Settings, printer: &Printer)
     let policy = rules::in_force(&explain.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?;
     let answer = policy.explain(&question);
     if explain.json {
-        let matched: Vec<Value> =
-            answer.matched.iter().map(|(rule, verdict)| json!({ "rule": rule.to_string(), "verdict": verdict.to_string() })).collect();
+        let matched: Vec<Value> = answer
+            .matched
+            .iter()
+            .map(|(rule, verdict)| json!({ "rule": rule.to_string(), "verdict": verdict.to_string() }))
+            .collect();
         let decision = answer.decision.as_ref();
         printer.json(&json!({
             "verdict": decision.map(|decision| decision.verdict().to_string()),
@@ -40,21 +43,37 @@ fn question(explain: &Explain) -> Result<Question, Fault> {
     if let Some(name) = &explain.tool {
         let args = match &explain.args {
             None => Value::Object(serde_json::Map::new()),
-            Some(text) => serde_json::from_str(text)
-                .map_err(|error| wrong(format!("--args: not JSON: {error}")).hint("write it like `--args '{\"path\": \"/data/a.csv\"}'`"))?,
+            Some(text) => serde_json::from_str(text).map_err(|error| {
+                wrong(format!("--args: not JSON: {error}")).hint("write it like `--args '{\"path\": \"/data/a.csv\"}'`")
+            })?,
         };
-        return Ok(Question::Tool { name: name.clone(), args, after: explain.after.clone() });
+        return Ok(Question::Tool {
+            name: name.clone(),
+            args,
+            after: explain.after.clone(),
+        });
     }
     if let Some(host) = &explain.host {
         let method = explain.method.as_ref().map(|method| method_of(method)).transpose()?;
         let scheme = if explain.http { Scheme::Http } else { Scheme::Https };
-        return Ok(Question::Host { host: host.clone(), port: explain.port, scheme, method, path: explain.url_path.clone() });
+        return Ok(Question::Host {
+            host: host.clone(),
+            port: explain.port,
+            scheme,
+            method,
+            path: explain.url_path.clone(),
+        });
     }
     if let Some(path) = &explain.path {
         let access = if explain.write { Access::Write } else { Access::Read };
-        return Ok(Question::Path { path: path.clone(), access });
+        return Ok(Question::Path {
+            path: path.clone(),
+            access,
+        });
     }
-    Ok(Question::Limit { key: explain.limit.clone().unwrap_or_default() })
+    Ok(Question::Limit {
+        key: explain.limit.clone().unwrap_or_default(),
+    })
 }
 
 fn method_of(word: &str) -> Result<Method, Fault> {

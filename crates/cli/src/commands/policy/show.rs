@@ -19,36 +19,62 @@ pub(crate) async fn show(shown: &Shown, settings: &Settings, printer: &Printer) 
     let config = Config::find(shown.rules.config.as_deref(), settings, printer)?;
     let policy = rules::in_force(&shown.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?;
     let unbuilt = policy.unbuilt(&Engine::built());
-    let seen = if unbuilt.is_empty() { Some(inside::look(&policy, config.python.as_deref()).await) } else { None };
+    let seen = if unbuilt.is_empty() {
+        Some(inside::look(&policy, config.python.as_deref()).await)
+    } else {
+        None
+    };
     if shown.json {
         let mut object = policy.to_json();
         if let Some(object) = object.as_object_mut() {
             object.insert("unbuilt".to_owned(), json!(unbuilt));
-            object.insert("added".to_owned(), json!(seen.as_ref().and_then(|seen| seen.as_ref().ok())));
+            object.insert(
+                "added".to_owned(),
+                json!(seen.as_ref().and_then(|seen| seen.as_ref().ok())),
+            );
         }
         printer.json(&object)?;
     } else {
         printer.data(&words(&policy, seen.as_ref().and_then(|seen| seen.as_ref().ok()))?)?;
     }
     for one in &unbuilt {
-        printer.notice(&format!("`{}` {}, so a session with this policy is refused; {}", one.key, one.why, one.hint));
+        printer.notice(&format!(
+            "`{}` {}, so a session with this policy is refused; {}",
+            one.key, one.why, one.hint
+        ));
     }
     if let Some(Err(fault)) = &seen {
-        printer.notice(&format!("what Ringfence adds cannot be shown, no sandbox stands here: {fault}"));
+        printer.notice(&format!(
+            "what Ringfence adds cannot be shown, no sandbox stands here: {fault}"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A policy file that reads back as the same policy; the rest is comments.
 fn words(policy: &Policy, seen: Option<&Inside>) -> Result<String, Fault> {
-    let mut text = format!("# policy `{}`, digest {}\n{}", policy.name(), policy.digest(), yaml(&policy.to_draft())?);
+    let mut text = format!(
+        "# policy `{}`, digest {}\n{}",
+        policy.name(),
+        policy.digest(),
+        yaml(&policy.to_draft())?
+    );
     let Some(seen) = seen else { return Ok(text) };
     let mut section = |title: &str, lines: Vec<String>| {
         text.push_str(&format!("\n# {title}\n"));
         lines.iter().for_each(|line| text.push_str(&format!("#   {line}\n")));
     };
-    section("held here by", seen.enforcement.iter().map(|held| format!("{:<18} {}", held.rule, held.by)).collect());
-    section("added to the environment", seen.env.iter().map(|(name, value)| format!("{name}={value}")).collect());
+    section(
+        "held here by",
+        seen.enforcement
+            .iter()
+            .map(|held| format!("{:<18} {}", held.rule, held.by))
+            .collect(),
+    );
+    section(
+        "added to the environment",
+        seen.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+    );
     section("added places", places(&seen.mounts));
     section("always", seen.always.clone());
     Ok(text)
@@ -59,7 +85,10 @@ fn places(mounts: &[Mounted]) -> Vec<String> {
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for mount in mounts {
         let (folder, name) = mount.path.rsplit_once('/').unwrap_or(("", &mount.path));
-        match groups.iter_mut().find(|(known, how, _)| *known == folder && *how == mount.how) {
+        match groups
+            .iter_mut()
+            .find(|(known, how, _)| *known == folder && *how == mount.how)
+        {
             Some((_, _, names)) => names.push(name),
             None => groups.push((folder, &mount.how, vec![name])),
         }

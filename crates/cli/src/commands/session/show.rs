@@ -18,7 +18,9 @@ pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) ->
     let events: Result<Vec<Event>, _> = records?.iter().map(ringfence_journal::Record::event).collect();
     let events = events.map_err(|error| {
         let message = format!("a record of session `{id}` cannot be read: {}", chain(&error));
-        Fault::ours("store.damaged", message).hint("run `ringfence audit verify`").exit(NOT_HELD)
+        Fault::ours("store.damaged", message)
+            .hint("run `ringfence audit verify`")
+            .exit(NOT_HELD)
     })?;
     let summary = SessionSummary::of(&events).ok_or_else(|| no_session(id))?;
     if show.json {
@@ -30,19 +32,56 @@ pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) ->
 }
 
 fn words(summary: &SessionSummary) -> String {
-    let mut lines = vec![format!("session    {}", summary.session_id), format!("state      {}", summary.state.name())];
+    let mut lines = vec![
+        format!("session    {}", summary.session_id),
+        format!("state      {}", summary.state.name()),
+    ];
     let mut add = |name: &str, value: Option<String>| lines.extend(value.map(|value| format!("{name:<10} {value}")));
-    add("policy", summary.policy.as_ref().map(|policy| format!("{} ({:.12})", policy.name, policy.digest.as_str())));
+    add(
+        "policy",
+        summary
+            .policy
+            .as_ref()
+            .map(|policy| format!("{} ({:.12})", policy.name, policy.digest.as_str())),
+    );
     add("owner", summary.principal.map(|owner| owner.to_string()));
     add("backend", summary.backend.as_ref().map(ToString::to_string));
     add("opened", Some(summary.opened.to_string()));
-    add("closed", summary.closed.map(|closed| format!("{closed}{}", reason(summary))));
-    let by = |held: &[Enforcement]| held.iter().map(|one| one.rule.to_string()).collect::<Vec<_>>().join(", ");
+    add(
+        "closed",
+        summary.closed.map(|closed| format!("{closed}{}", reason(summary))),
+    );
+    let by = |held: &[Enforcement]| {
+        held.iter()
+            .map(|one| one.rule.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let some = |text: String| (!text.is_empty()).then_some(text);
     add("hard", some(by(&summary.enforcement.hard)));
     add("watched", some(by(&summary.enforcement.soft)));
-    add("refused", some(summary.refused.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
-    add("stopped by", some(summary.stop_requested.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
+    add(
+        "refused",
+        some(
+            summary
+                .refused
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
+    );
+    add(
+        "stopped by",
+        some(
+            summary
+                .stop_requested
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
+    );
     for execution in &summary.executions {
         lines.push(String::new());
         lines.extend(execution_words(execution));
@@ -52,19 +91,53 @@ fn words(summary: &SessionSummary) -> String {
 }
 
 fn reason(summary: &SessionSummary) -> String {
-    summary.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"))
+    summary
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(" ({reason})"))
 }
 
 fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
-    let program = execution.program.as_ref().map_or_else(String::new, |program| format!(" `{program}`"));
-    let mut lines = vec![format!("execution  {}: {}{program}", execution.execution_id, execution.language)];
-    let code = execution.exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
-    let error = execution.error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
+    let program = execution
+        .program
+        .as_ref()
+        .map_or_else(String::new, |program| format!(" `{program}`"));
+    let mut lines = vec![format!(
+        "execution  {}: {}{program}",
+        execution.execution_id, execution.language
+    )];
+    let code = execution
+        .exit_code
+        .map_or_else(String::new, |code| format!(", exit {code}"));
+    let error = execution
+        .error
+        .as_ref()
+        .map_or_else(String::new, |error| format!(", {error}"));
     lines.push(format!("  {}{code}{error}", execution.status.name()));
     let usage = execution.usage;
-    lines.push(format!("  {} ms, {} ms of cpu, {}", usage.wall_ms, usage.cpu_ms, bytes(usage.peak_memory_bytes)));
-    lines.extend(execution.limits_hit.iter().map(|limit| format!("  limit reached: {limit}")));
-    lines.extend(execution.violations.iter().map(|one| format!("  refused {} `{}`: `{}`", one.kind, one.detail, one.rule)));
-    lines.extend(execution.files.iter().map(|file| format!("  file out: {} ({})", file.path, bytes(file.bytes))));
+    lines.push(format!(
+        "  {} ms, {} ms of cpu, {}",
+        usage.wall_ms,
+        usage.cpu_ms,
+        bytes(usage.peak_memory_bytes)
+    ));
+    lines.extend(
+        execution
+            .limits_hit
+            .iter()
+            .map(|limit| format!("  limit reached: {limit}")),
+    );
+    lines.extend(
+        execution
+            .violations
+            .iter()
+            .map(|one| format!("  refused {} `{}`: `{}`", one.kind, one.detail, one.rule)),
+    );
+    lines.extend(
+        execution
+            .files
+            .iter()
+            .map(|file| format!("  file out: {} ({})", file.path, bytes(file.bytes))),
+    );
     lines
 }

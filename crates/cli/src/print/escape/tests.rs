@@ -30,7 +30,10 @@ fn what_a_terminal_would_obey_is_shown() {
 
 #[test]
 fn a_character_split_between_pieces_stays_whole() {
-    check(&[b"\xe2\x82", b"\xac and ", b"\xf0\x9f", b"\x98\x80"], "\u{20ac} and \u{1f600}");
+    check(
+        &[b"\xe2\x82", b"\xac and ", b"\xf0\x9f", b"\x98\x80"],
+        "\u{20ac} and \u{1f600}",
+    );
     check(&[b"cut \xe2\x82"], "cut \\xe2\\x82");
     check(&[b"line\r", b"\nnext"], "line\r\nnext");
     check(&[b"line\r", b"next\r"], "line\\x0dnext\\x0d");

@@ -5,7 +5,10 @@ use ringfence_store::Sink;
 use super::{Config, Source, parse};
 
 fn read(text: &str) -> Result<Config, String> {
-    let source = Source { path: Path::new("ringfence.yaml"), folder: Path::new("/etc/ringfence") };
+    let source = Source {
+        path: Path::new("ringfence.yaml"),
+        folder: Path::new("/etc/ringfence"),
+    };
     parse(text, &source).map_err(|fault| match fault.hint {
         Some(hint) => format!("{}; {hint}", fault.message),
         None => fault.message,
@@ -15,12 +18,18 @@ fn read(text: &str) -> Result<Config, String> {
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
     let cases = [
-        ("polcy: {}", "ringfence.yaml:1: unknown key `polcy`; did you mean `policy`?"),
+        (
+            "polcy: {}",
+            "ringfence.yaml:1: unknown key `polcy`; did you mean `policy`?",
+        ),
         (
             "\n\nruntimes: { pyhton: /x }",
             "ringfence.yaml:3: unknown key `runtimes.pyhton`; did you mean `python`?",
         ),
-        ("runtimes: { python: 3 }", "ringfence.yaml:1: `runtimes.python` must be a path"),
+        (
+            "runtimes: { python: 3 }",
+            "ringfence.yaml:1: `runtimes.python` must be a path",
+        ),
         (
             "servers: { a: { command: x } }",
             "ringfence.yaml:1: `servers` is not built yet; leave the key out until this version has it",
@@ -34,8 +43,14 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
             "audit: { sinks: [{ webhook: https://x }] }",
             "ringfence.yaml:1: the sink `webhook` is not built yet; use `file` or `syslog`",
         ),
-        ("audit: { sinks: [sylog] }", "ringfence.yaml:1: unknown sink `sylog`; did you mean `syslog`?"),
-        ("audit: { sinks: 1 }", "ringfence.yaml:1: `audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`"),
+        (
+            "audit: { sinks: [sylog] }",
+            "ringfence.yaml:1: unknown sink `sylog`; did you mean `syslog`?",
+        ),
+        (
+            "audit: { sinks: 1 }",
+            "ringfence.yaml:1: `audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(read(text).err().as_deref(), Some(expected), "{text}");
@@ -49,14 +64,25 @@ fn paths_are_relative_to_the_file_and_empty_keys_ask_for_nothing() {
          ceiling: { fs: { mounts: [{ path: /deps, access: ro, from: deps }] } }\n",
     )
     .unwrap();
-    assert_eq!(config.python.as_deref(), Some(Path::new("/etc/ringfence/py/bin/python3")));
+    assert_eq!(
+        config.python.as_deref(),
+        Some(Path::new("/etc/ringfence/py/bin/python3"))
+    );
     let sinks = [
-        Sink::File { path: "/etc/ringfence/a.jsonl".into() },
-        Sink::Syslog { path: "/dev/log".into() },
-        Sink::Syslog { path: "/run/log".into() },
+        Sink::File {
+            path: "/etc/ringfence/a.jsonl".into(),
+        },
+        Sink::Syslog {
+            path: "/dev/log".into(),
+        },
+        Sink::Syslog {
+            path: "/run/log".into(),
+        },
     ];
     assert_eq!(config.sinks, sinks);
-    let from = config.ceiling.and_then(|ceiling| ceiling.fs?.mounts.first()?.from.clone());
+    let from = config
+        .ceiling
+        .and_then(|ceiling| ceiling.fs?.mounts.first()?.from.clone());
     assert_eq!(from.as_deref(), Some(Path::new("/etc/ringfence/deps")));
     assert!(read("").unwrap().policy.is_none());
 }

@@ -34,12 +34,24 @@ pub fn shared_segment(bytes: usize) -> io::Result<()> {
 pub fn write_through_memory_file(path: &Path) -> io::Result<()> {
     const PAGE: usize = 4096;
     // Where it may be opened for writing the mapping could be made writable: that is the case a fence must prevent.
-    let file = File::options().read(true).write(true).open(path).or_else(|_| File::open(path))?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .or_else(|_| File::open(path))?;
     let mut before = [0u8; 1];
     file.read_exact_at(&mut before, 0)?;
     // SAFETY: a new shared read-only mapping of a file; the kernel chooses a free place.
-    let place =
-        unsafe { libc::mmap(std::ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    let place = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            PAGE,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
     if place == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -47,14 +59,24 @@ pub fn write_through_memory_file(path: &Path) -> io::Result<()> {
     memory.write_all_at(&[before[0] ^ 1], place.addr() as u64)?;
     let mut after = [0u8; 1];
     file.read_exact_at(&mut after, 0)?;
-    if after == before { Err(io::Error::from_raw_os_error(libc::EFAULT)) } else { Ok(()) }
+    if after == before {
+        Err(io::Error::from_raw_os_error(libc::EFAULT))
+    } else {
+        Ok(())
+    }
 }
 
 /// Takes `count` places from the machine's one pool of asynchronous requests, until this process ends.
 pub fn asynchronous_io(count: u32) -> io::Result<()> {
     let mut context = 0usize;
     // SAFETY: the call fills `context` with a number.
-    unsafe { call(libc::SYS_io_setup, [count as usize, (&raw mut context) as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe {
+        call(
+            libc::SYS_io_setup,
+            [count as usize, (&raw mut context) as usize, 0, 0, 0, 0],
+        )
+    }
+    .map(drop)
 }
 
 /// Makes timers until one is refused or there are `most`; answers how many there are.

@@ -26,7 +26,11 @@ pub struct Filesystem {
 
 /// Mounts a new file system at `at`.
 pub fn mount_new(filesystem: &Filesystem, at: &Path) -> io::Result<()> {
-    let (kind, options, at) = (CString::new(&*filesystem.kind)?, CString::new(&*filesystem.options)?, text(at)?);
+    let (kind, options, at) = (
+        CString::new(&*filesystem.kind)?,
+        CString::new(&*filesystem.options)?,
+        text(at)?,
+    );
     let kind = kind.as_ptr() as usize;
     let arguments = [kind, at.as_ptr() as usize, kind, 0, options.as_ptr() as usize, 0];
     // SAFETY: all four strings are NUL-terminated and live until the end of this function.
@@ -38,7 +42,13 @@ pub fn mount_bind(from: &Path, at: &Path) -> io::Result<()> {
     let (from, at) = (text(from)?, text(at)?);
     let flags = usize::try_from(libc::MS_BIND).unwrap_or(0);
     // SAFETY: both strings are NUL-terminated and outlive the call; a bind reads no kind and no options.
-    unsafe { call(libc::SYS_mount, [from.as_ptr() as usize, at.as_ptr() as usize, 0, flags, 0, 0]) }.map(drop)
+    unsafe {
+        call(
+            libc::SYS_mount,
+            [from.as_ptr() as usize, at.as_ptr() as usize, 0, flags, 0, 0],
+        )
+    }
+    .map(drop)
 }
 
 /// Makes the mount at `at` writable.
@@ -105,7 +115,13 @@ pub fn clear_mount_attributes(at: &Path) -> io::Result<()> {
     let attributes = [0u64, READ_ONLY, 0, 0];
     let (address, size) = (attributes.as_ptr() as usize, size_of_val(&attributes));
     // SAFETY: `attributes` is a mount_attr of `size` bytes; it and the path outlive the call.
-    unsafe { call(libc::SYS_mount_setattr, [HERE, at.as_ptr() as usize, 0, address, size, 0]) }.map(drop)
+    unsafe {
+        call(
+            libc::SYS_mount_setattr,
+            [HERE, at.as_ptr() as usize, 0, address, size, 0],
+        )
+    }
+    .map(drop)
 }
 
 /// A file's handle as the kernel writes it: length, kind, bytes.
@@ -119,7 +135,12 @@ pub fn to_handle(path: &Path) -> io::Result<Handle> {
     let mut mount = 0i32;
     let (handle_at, mount_at) = (handle.as_mut_ptr() as usize, (&raw mut mount) as usize);
     // SAFETY: `handle` says it has room for 128 bytes after its header of 8, which it has; `mount` is an integer to fill.
-    unsafe { call(libc::SYS_name_to_handle_at, [HERE, path.as_ptr() as usize, handle_at, mount_at, 0, 0]) }?;
+    unsafe {
+        call(
+            libc::SYS_name_to_handle_at,
+            [HERE, path.as_ptr() as usize, handle_at, mount_at, 0, 0],
+        )
+    }?;
     Ok(handle)
 }
 
@@ -133,13 +154,23 @@ pub fn open_by_handle(path: &Path) -> io::Result<()> {
     let number = place.as_raw_fd().cast_unsigned() as usize;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned() as usize;
     // SAFETY: `handle` is as long as it says and outlives the call; the descriptor is borrowed for it.
-    owned(unsafe { call(libc::SYS_open_by_handle_at, [number, handle.as_ptr() as usize, flags, 0, 0, 0]) }?).map(drop)
+    owned(unsafe {
+        call(
+            libc::SYS_open_by_handle_at,
+            [number, handle.as_ptr() as usize, flags, 0, 0, 0],
+        )
+    }?)
+    .map(drop)
 }
 
 /// Makes a device node at `at`: the kind of `null` (`block`: false) or of a loop device.
 pub fn make_device(at: &Path, block: bool) -> io::Result<()> {
     let at = text(at)?;
-    let (kind, device) = if block { (libc::S_IFBLK, libc::makedev(7, 0)) } else { (libc::S_IFCHR, libc::makedev(1, 3)) };
+    let (kind, device) = if block {
+        (libc::S_IFBLK, libc::makedev(7, 0))
+    } else {
+        (libc::S_IFCHR, libc::makedev(1, 3))
+    };
     // SAFETY: the string is NUL-terminated and outlives the call.
     check_int(unsafe { libc::mknodat(libc::AT_FDCWD, at.as_ptr(), kind | 0o666, device) }).map(|_| ())
 }

@@ -104,8 +104,14 @@ pub fn seize(pid: i32) -> io::Result<()> {
 
 fn move_memory(number: libc::c_long, pid: i32) -> io::Result<()> {
     let (mut ours, mut theirs) = ([0u8; 8], [0u8; 8]);
-    let here = libc::iovec { iov_base: ours.as_mut_ptr().cast(), iov_len: ours.len() };
-    let there = libc::iovec { iov_base: theirs.as_mut_ptr().cast(), iov_len: theirs.len() };
+    let here = libc::iovec {
+        iov_base: ours.as_mut_ptr().cast(),
+        iov_len: ours.len(),
+    };
+    let there = libc::iovec {
+        iov_base: theirs.as_mut_ptr().cast(),
+        iov_len: theirs.len(),
+    };
     let (here, there) = ((&raw const here) as usize, (&raw const there) as usize);
     // SAFETY: both vectors describe eight writable bytes of ours. The callers write to no other process; what the second
     // vector means in one that is read is for the kernel to check.
@@ -148,7 +154,8 @@ pub fn make_orphan() -> io::Result<()> {
 /// Takes a copy of `pid`'s descriptor 0.
 pub fn descriptor_of(pid: i32) -> io::Result<()> {
     // SAFETY: pidfd_open takes integers.
-    let handle = unsafe { call(libc::SYS_pidfd_open, [pid.cast_unsigned() as usize, 0, 0, 0, 0, 0]) }.and_then(owned)?;
+    let handle =
+        unsafe { call(libc::SYS_pidfd_open, [pid.cast_unsigned() as usize, 0, 0, 0, 0, 0]) }.and_then(owned)?;
     let number = std::os::fd::AsRawFd::as_raw_fd(&handle).cast_unsigned() as usize;
     // SAFETY: the call takes integers; the handle is borrowed for it.
     owned(unsafe { call(libc::SYS_pidfd_getfd, [number, 0, 0, 0, 0, 0]) }?).map(drop)

@@ -40,7 +40,11 @@ pub fn resize_loopback_queue() -> io::Result<()> {
         rest: [u8; 20],
     }
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-    let mut request = Request { name: [0; libc::IFNAMSIZ], length: 1000, rest: [0; 20] };
+    let mut request = Request {
+        name: [0; libc::IFNAMSIZ],
+        length: 1000,
+        rest: [0; 20],
+    };
     request.name[..2].copy_from_slice(b"lo");
     // SAFETY: SIOCSIFTXQLEN reads an ifreq of 40 bytes, which is the size of `request`.
     check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFTXQLEN, &raw const request) }).map(|_| ())
