@@ -3,6 +3,11 @@
 //! It is a build of its own: another profile, a static C library, its own folder under `target`. What the outer build was
 //! told about flags and wrappers is not meant for it.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a build script is told by its environment and starts cargo"
+)]
+
 use std::env;
 use std::error::Error;
 use std::path::PathBuf;
@@ -52,8 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !status.success() {
         return Err(format!("building {PACKAGE} failed: {status}").into());
     }
-    let built = folder.join(&target).join("worker").join(PACKAGE);
-    println!("cargo::rustc-env=RINGFENCE_WORKER={}", built.display());
+    let program = folder.join(&target).join("worker").join(PACKAGE);
+    println!("cargo::rustc-env=RINGFENCE_WORKER={}", program.display());
     Ok(())
 }
 

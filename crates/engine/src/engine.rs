@@ -94,9 +94,9 @@ impl Engine {
         Built::foundation()
     }
 
-    /// Lets everything written reach the disk.
-    pub async fn close(self) {
-        self.store.close().await;
+    /// The end of the process comes next: what was recorded stays, and nothing more is waited for.
+    pub async fn leave(self) {
+        self.store.leave().await;
     }
 
     /// Makes `count` sandboxes for TypeScript ready ahead of time.

@@ -8,6 +8,7 @@ mod engine;
 mod execution;
 mod outcome;
 mod refusal;
+mod report;
 pub mod run;
 mod sweep;
 mod words;

@@ -20,20 +20,38 @@ pub use leaf::{Leaf, LeafLimits, Usage};
 pub enum GroupError {
     /// A folder could not be made.
     #[error("cannot make the control group `{}`", path.display())]
-    Make { path: PathBuf, source: io::Error },
+    Make {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A setting could not be written.
     #[error("cannot write `{value}` to `{}`", path.display())]
     Set {
+        /// Which.
         path: PathBuf,
+
+        /// What was to be written.
         value: String,
+
+        /// Why.
         source: io::Error,
     },
     /// A file could not be read.
     #[error("cannot read `{}`", path.display())]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A file holds something else than this program understands.
     #[error("`{}` holds no number", path.display())]
-    Understand { path: PathBuf },
+    Understand {
+        /// Which.
+        path: PathBuf,
+    },
 }
 
 /// The corner of the host's trees that belongs to one process of Ringfence.

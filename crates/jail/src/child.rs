@@ -14,7 +14,7 @@ use crate::sys::mount::{self, attr};
 use crate::sys::{fd, limit, process, socket};
 
 /// Where the worker finds its control socket.
-pub const CONTROL: RawFd = 3;
+pub(crate) const CONTROL: RawFd = 3;
 const STATUS: RawFd = 4;
 const PROGRAM: RawFd = 5;
 const AFTER_ALL: u32 = 6;

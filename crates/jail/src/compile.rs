@@ -5,6 +5,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::landlock::Use;
@@ -150,26 +151,7 @@ impl Compiled {
 
     fn place(&mut self, place: &Place, inside: u32) -> Result<(), NulError> {
         match place {
-            Place::Host { from, to, access } => {
-                let attributes = match access {
-                    Access::Read => attr::RDONLY | attr::NOSUID | attr::NODEV,
-                    Access::Write => attr::NOSUID | attr::NODEV,
-                };
-                self.parents(to)?;
-                let is_file = from.is_file();
-                self.steps.push(if is_file {
-                    Step::Touch { path: relative(to)? }
-                } else {
-                    Step::Folder { path: relative(to)? }
-                });
-                self.sources
-                    .push(source(from.as_os_str().as_bytes(), &from.display().to_string())?);
-                self.steps.push(Step::Bind {
-                    source: self.sources.len() - 1,
-                    to: relative(to)?,
-                    attributes,
-                });
-            }
+            Place::Host { from, to, access } => self.host(from, to, *access)?,
             Place::Memory {
                 to,
                 bytes,
@@ -230,6 +212,28 @@ impl Compiled {
         Ok(())
     }
 
+    fn host(&mut self, from: &Path, to: &str, access: Access) -> Result<(), NulError> {
+        let attributes = match access {
+            Access::Read => attr::RDONLY | attr::NOSUID | attr::NODEV,
+            Access::Write => attr::NOSUID | attr::NODEV,
+        };
+        self.parents(to)?;
+        let is_file = from.is_file();
+        self.steps.push(if is_file {
+            Step::Touch { path: relative(to)? }
+        } else {
+            Step::Folder { path: relative(to)? }
+        });
+        self.sources
+            .push(source(from.as_os_str().as_bytes(), &from.display().to_string())?);
+        self.steps.push(Step::Bind {
+            source: self.sources.len() - 1,
+            to: relative(to)?,
+            attributes,
+        });
+        Ok(())
+    }
+
     fn proc(&mut self) -> Result<(), NulError> {
         self.steps.push(Step::Folder {
             path: relative("/proc")?,
@@ -255,7 +259,14 @@ impl Compiled {
         let mut made = std::collections::HashSet::new();
         self.steps.retain(|step| match step {
             Step::Folder { path } => made.insert(path.clone()),
-            _ => true,
+            Step::Bind { .. }
+            | Step::Touch { .. }
+            | Step::Memory { .. }
+            | Step::Link { .. }
+            | Step::Write { .. }
+            | Step::Proc
+            | Step::ReadOnlyAgain { .. }
+            | Step::Cover { .. } => true,
         });
     }
 

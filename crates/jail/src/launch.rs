@@ -41,15 +41,30 @@ pub enum LaunchError {
     Namespaces(#[source] io::Error),
     /// The child's user and group numbers.
     #[error("cannot give the sandbox user {user}")]
-    Identity { user: u32, source: io::Error },
+    Identity {
+        /// The host's number of that user.
+        user: u32,
+        /// Why.
+        source: io::Error,
+    },
     /// A place of the host that is to be mounted.
     #[error("cannot open `{path}` for the sandbox")]
-    Source { path: String, source: io::Error },
+    Source {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// A step in the child.
     #[error("cannot confine the sandbox ({stage}, step {index})")]
     Confine {
+        /// Which part of the way.
         stage: String,
+
+        /// Which step of it.
         index: u16,
+
+        /// Why.
         source: io::Error,
     },
     /// The child ended without a word.

@@ -56,24 +56,56 @@ pub enum Programs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A folder or file of the host, with everything mounted below it.
-    Host { from: PathBuf, to: String, access: Access },
+    Host {
+        /// Where it is on the host.
+        from: PathBuf,
+        /// Where it is inside.
+        to: String,
+        /// Whether it can be written.
+        access: Access,
+    },
     /// Memory that is a file system of its own.
     Memory {
+        /// Where it is inside.
         to: String,
+
+        /// The most it holds.
         bytes: u64,
+
+        /// The most files it holds.
         inodes: u64,
+
+        /// Whether programs start from it.
         programs: Programs,
     },
     /// A link.
-    Link { target: String, to: String },
+    Link {
+        /// What it says.
+        target: String,
+        /// Where it is inside.
+        to: String,
+    },
     /// A small file made for the jail.
-    File { to: String, content: Vec<u8> },
+    File {
+        /// Where it is inside.
+        to: String,
+        /// What is in it.
+        content: Vec<u8>,
+    },
     /// `/proc` of the jail, without what tells of or changes the host.
     Proc,
     /// A harmless device of the host, such as `null`.
-    Device { name: String },
+    Device {
+        /// Its name.
+        name: String,
+    },
     /// Something below a [`Place::Host`] that must not be seen: covered by an empty thing of the same kind.
-    Hidden { path: String, kind: HiddenKind },
+    Hidden {
+        /// Which.
+        path: String,
+        /// What it is.
+        kind: HiddenKind,
+    },
 }
 
 /// What a hidden thing is.

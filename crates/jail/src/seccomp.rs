@@ -245,30 +245,29 @@ fn tree(ranges: &[(u32, Action)]) -> Vec<Instruction> {
     let (below, above) = ranges.split_at(ranges.len() / 2);
     let pivot = above.first().map_or(0, |(start, _)| *start);
     let (below, above) = (tree(below), tree(above));
-    let mut code = match u8::try_from(below.len()) {
-        Ok(skip) => vec![Instruction {
+    let mut code = if let Ok(skip) = u8::try_from(below.len()) {
+        vec![Instruction {
             code: 0x35,
             if_true: skip,
             if_false: 0,
             value: pivot,
-        }],
-        Err(_) => {
-            let skip = u32::try_from(below.len()).unwrap_or(u32::MAX);
-            vec![
-                Instruction {
-                    code: 0x35,
-                    if_true: 0,
-                    if_false: 1,
-                    value: pivot,
-                },
-                Instruction {
-                    code: 0x05,
-                    if_true: 0,
-                    if_false: 0,
-                    value: skip,
-                },
-            ]
-        }
+        }]
+    } else {
+        let skip = u32::try_from(below.len()).unwrap_or(u32::MAX);
+        vec![
+            Instruction {
+                code: 0x35,
+                if_true: 0,
+                if_false: 1,
+                value: pivot,
+            },
+            Instruction {
+                code: 0x05,
+                if_true: 0,
+                if_false: 0,
+                value: skip,
+            },
+        ]
     };
     code.extend(below);
     code.extend(above);

@@ -7,6 +7,10 @@
     unsafe_code,
     reason = "this module is the one place where the kernel is called directly"
 )]
+#![cfg_attr(
+    not(all(feature = "host", feature = "inside")),
+    expect(dead_code, reason = "the host and the worker each use their part")
+)]
 
 pub(crate) mod fd;
 pub(crate) mod fence;

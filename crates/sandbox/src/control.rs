@@ -40,20 +40,10 @@ pub enum ControlError {
     },
 }
 
-/// A borrowed copy of the control socket that tokio can wait on.
-#[derive(Debug)]
-struct Socket(OwnedFd);
-
-impl AsRawFd for Socket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
 /// The conversation.
 #[derive(Debug)]
 pub(crate) struct Control {
-    socket: AsyncFd<Socket>,
+    socket: AsyncFd<OwnedFd>,
     orders: Orders,
 }
 
@@ -62,7 +52,8 @@ impl Control {
         let copy = control.try_clone_to_owned().map_err(ControlError::Socket)?;
         rustix::io::ioctl_fionbio(&copy, true).map_err(|error| ControlError::Socket(error.into()))?;
         let interest = Interest::READABLE.add(Interest::WRITABLE);
-        let socket = AsyncFd::with_interest(Socket(copy), interest).map_err(ControlError::Socket)?;
+        #[expect(deprecated, reason = "an `OwnedFd` never changes its number, and the other way is unsafe code")]
+        let socket = AsyncFd::with_interest(copy, interest).map_err(ControlError::Socket)?;
         Ok(Control {
             socket,
             orders: Orders::new(),
@@ -76,12 +67,12 @@ impl Control {
         encode_frame(order, &mut frame).map_err(|_| ControlError::Nonsense)?;
         let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let send = self.socket.async_io(Interest::WRITABLE, |inner| {
-            socket::send(inner.0.as_fd(), &frame, &numbers)
+            socket::send(inner.as_fd(), &frame, &numbers)
         });
         match timeout(PATIENCE, send).await {
             Err(_) => Err(ControlError::Silent),
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(ControlError::Gone),
-            Ok(sent) => sent.map(drop).map_err(ControlError::Socket),
+            Ok(done) => done.map(drop).map_err(ControlError::Socket),
         }
     }
 
@@ -106,9 +97,9 @@ impl Control {
 
     async fn receive(&mut self) -> Result<Report, ControlError> {
         let mut packet = [0; REPORT_BYTES];
-        let receive = self.socket.async_io(Interest::READABLE, |inner| {
-            socket::receive(inner.0.as_fd(), &mut packet)
-        });
+        let receive = self
+            .socket
+            .async_io(Interest::READABLE, |inner| socket::receive(inner.as_fd(), &mut packet));
         let (length, _) = match timeout(PATIENCE, receive).await {
             Err(_) => return Err(ControlError::Silent),
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => return Err(ControlError::Gone),

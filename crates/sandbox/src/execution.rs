@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use ringfence_jail::SyscallListener;
 use ringfence_jail::cgroup::{GroupError, Leaf};
-use ringfence_wire::{Job, JobKind, Language, List, Outcome, OutcomeKind, StdinMode, Stream, Text, ToChild, VERSION};
+use ringfence_wire::{Language, Outcome, OutcomeKind, Stream};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 use tokio::time;
 
 use crate::control::ControlError;
+use crate::feed::Feed;
 use crate::pipe::{Pipe, PipeError, Progress, Receiver};
 use crate::running::Sandbox;
 use crate::verdict::{Limit, Usage, Verdict, Violation};
@@ -405,138 +406,4 @@ pub(crate) fn conclude(
         violations: followed.violations.listed,
         more_violations: followed.violations.more,
     })
-}
-
-/// What still has to go in: the source, then standard input as it comes.
-struct Feed {
-    source: Vec<u8>,
-    sent: usize,
-    source_open: bool,
-    stdin: Option<mpsc::Receiver<Vec<u8>>>,
-    piece: Vec<u8>,
-    stdin_open: bool,
-}
-
-impl Feed {
-    fn begin(pipe: &mut Pipe, sandbox: &Sandbox, task: Task) -> Result<Feed, RunError> {
-        let (job, source) = job(sandbox, &task)?;
-        let stdin_open = task.stdin.is_some();
-        pipe.give(&ToChild::Job(job))?;
-        let source_open = !matches!(task.kind, TaskKind::Program { .. });
-        Ok(Feed {
-            source,
-            sent: 0,
-            source_open,
-            stdin: task.stdin,
-            piece: Vec::new(),
-            stdin_open,
-        })
-    }
-
-    fn pump(&mut self, pipe: &mut Pipe) -> Result<(), PipeError> {
-        if self.source_open {
-            self.sent += pipe.offer(Stream::Source, self.source.get(self.sent..).unwrap_or_default())?;
-            if self.sent == self.source.len() {
-                pipe.end(Stream::Source)?;
-                self.source_open = false;
-            }
-        }
-        if !self.piece.is_empty() {
-            let taken = pipe.offer(Stream::Stdin, &self.piece)?;
-            self.piece.drain(..taken);
-        }
-        if self.stdin_open && self.stdin.is_none() && self.piece.is_empty() {
-            pipe.end(Stream::Stdin)?;
-            self.stdin_open = false;
-        }
-        Ok(())
-    }
-
-    fn wants_a_piece(&self, pipe: &Pipe) -> bool {
-        self.stdin.is_some() && self.piece.is_empty() && pipe.room(Stream::Stdin) > 0
-    }
-
-    async fn next_piece(&mut self) -> Option<Vec<u8>> {
-        match &mut self.stdin {
-            Some(stdin) => stdin.recv().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn take(&mut self, piece: Option<Vec<u8>>) {
-        match piece {
-            Some(piece) => self.piece = piece,
-            None => self.stdin = None,
-        }
-    }
-}
-
-fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
-    let too_large = |what: &str| RunError::Job { what: what.to_owned() };
-    let text = |value: &str, what: &str| Text::new(value).map_err(|_| too_large(what));
-    let mut args = task
-        .args
-        .iter()
-        .map(|one| text(one, "arguments"))
-        .collect::<Result<Vec<_>, _>>()?;
-    let (kind, source) = match &task.kind {
-        TaskKind::Code {
-            language,
-            file_name,
-            source,
-        } => {
-            let args = List::new(args).map_err(|_| too_large("arguments"))?;
-            let file_name = Text::cut(file_name);
-            let source_bytes = source.len() as u64;
-            (
-                JobKind::Code {
-                    language: *language,
-                    file_name,
-                    args,
-                    source_bytes,
-                },
-                source.clone().into_bytes(),
-            )
-        }
-        TaskKind::Shell { file_name, source } => {
-            let args = List::new(args).map_err(|_| too_large("arguments"))?;
-            let source_bytes = source.len() as u64;
-            (
-                JobKind::Shell {
-                    file_name: Text::cut(file_name),
-                    args,
-                    source_bytes,
-                },
-                source.clone().into_bytes(),
-            )
-        }
-        TaskKind::Program { program } => {
-            args.insert(0, text(program, "the program's name")?);
-            let argv = List::new(args).map_err(|_| too_large("arguments"))?;
-            (JobKind::Program { argv }, Vec::new())
-        }
-    };
-    let env = sandbox.spec.env.iter().map(|(name, value)| {
-        Ok((
-            Text::new(name.as_str()).map_err(|_| too_large("env"))?,
-            text(value, "env")?,
-        ))
-    });
-    let env = env.collect::<Result<Vec<_>, RunError>>()?;
-    let stdin = if task.stdin.is_some() {
-        StdinMode::Stream
-    } else {
-        StdinMode::Empty
-    };
-    let env = List::new(env).map_err(|_| too_large("env"))?;
-    Ok((
-        Job {
-            version: VERSION,
-            kind,
-            cwd: Text::cut("/workspace"),
-            env,
-            stdin,
-        },
-        source,
-    ))
 }

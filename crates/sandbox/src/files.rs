@@ -26,10 +26,20 @@ pub enum PutError {
     NoWorkspace,
     /// It could not be read here.
     #[error("cannot read `{}`", path.display())]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// It could not be written there.
     #[error("cannot bring `{name}` into the sandbox")]
-    Write { name: String, source: io::Error },
+    Write {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The thread that writes as the sandbox's user.
     #[error("the work was abandoned")]
     Abandoned,
@@ -40,10 +50,20 @@ pub enum PutError {
 pub enum CollectError {
     /// The workspace could not be looked at.
     #[error("cannot look at `{name}` in the sandbox")]
-    Look { name: String, source: io::Error },
+    Look {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
     /// A copy could not be written.
     #[error("cannot write `{}`", path.display())]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// What became of a file.
@@ -308,14 +328,23 @@ impl<'a> Walk<'a> {
                 self.file(path);
                 Ok(())
             }
-            FileType::Symlink => self.skip(&path, "a link"),
-            _ => self.skip(&path, "not a plain file"),
+            FileType::Symlink => {
+                self.skip(&path, "a link");
+                Ok(())
+            }
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => {
+                self.skip(&path, "not a plain file");
+                Ok(())
+            }
         }
     }
 
-    fn skip(&mut self, path: &RelPath, why: &'static str) -> Result<(), CollectError> {
+    fn skip(&mut self, path: &RelPath, why: &'static str) {
         self.skipped.push((path.as_str().to_owned(), why));
-        Ok(())
     }
 
     /// A file that cannot be read, or is exchanged for something else while we look, is skipped.

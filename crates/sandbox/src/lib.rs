@@ -6,6 +6,7 @@
 
 mod control;
 mod execution;
+mod feed;
 mod files;
 mod native;
 mod pipe;

@@ -151,6 +151,7 @@ impl Native {
         let mut jailed = jailed.await.map_err(|_| LaunchError::Abandoned)??;
         let control = Control::new(jailed.control())?;
         let listener = jailed.take_listener().ok_or(LaunchError::Abandoned)?;
+        #[expect(deprecated, reason = "the listener never changes its number, and the other way is unsafe code")]
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(LaunchError::Listener)?;
         Ok(Sandbox::new(
             Arc::clone(spec),
@@ -196,9 +197,12 @@ impl Native {
 
 /// A folder on disk for a writable place, owned by the sandbox's user.
 fn make_folder(spec: &Spec, path: &str, ids: Ids) -> Result<(), LaunchError> {
-    let from = spec.places.iter().find_map(|place| match place {
-        ringfence_jail::Place::Host { from, to, .. } if to == path => Some(from.clone()),
-        _ => None,
+    let from = spec.places.iter().find_map(|place| {
+        if let ringfence_jail::Place::Host { from, to, .. } = place {
+            (to == path).then(|| from.clone())
+        } else {
+            None
+        }
     });
     let Some(path) = from else { return Ok(()) };
     let failed = |source| LaunchError::Folder {

@@ -65,8 +65,13 @@ pub enum SpecError {
     /// A host folder that does not exist or cannot be looked at.
     #[error("cannot use `{}` for `{to}`", path.display())]
     From {
+        /// Which.
         path: PathBuf,
+
+        /// Where it is inside.
         to: String,
+
+        /// Why.
         source: io::Error,
     },
     /// What is in a host folder.
@@ -74,10 +79,18 @@ pub enum SpecError {
     Scan(#[from] ScanError),
     /// A place on disk without a place to make it.
     #[error("`{path}` is larger than memory allows, and no folder was given for it")]
-    NoFolder { path: String },
+    NoFolder {
+        /// Which.
+        path: String,
+    },
     /// The configured interpreter.
     #[error("cannot use `{}` as Python", path.display())]
-    Python { path: PathBuf, source: io::Error },
+    Python {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// By which mechanism a rule is held.

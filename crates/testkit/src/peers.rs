@@ -22,10 +22,10 @@ pub const BUBBLEWRAP: &[&str] = &[
 
 /// Runs a command to its end, silently.
 pub fn run(argv: &[&str]) -> Result<()> {
-    let (program, args) = argv.split_first().context("no program")?;
+    let (program, rest) = argv.split_first().context("no program")?;
     let mut command = Command::new(program);
     command
-        .args(args)
+        .args(rest)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

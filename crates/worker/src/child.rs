@@ -17,26 +17,26 @@ use crate::{code, interpreter, program};
 
 /// What a child is born with.
 #[derive(Debug)]
-pub struct Born<'a> {
+pub(crate) struct Born<'a> {
     /// Its end of the execution's pipe.
-    pub pipe: OwnedFd,
+    pub(crate) pipe: OwnedFd,
     /// The task files of its control groups.
-    pub tasks: Vec<OwnedFd>,
+    pub(crate) tasks: Vec<OwnedFd>,
     /// A copy of the first process's engine.
-    pub engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
     /// The Python process it speaks for.
-    pub python: Option<PythonChild>,
+    pub(crate) python: Option<PythonChild>,
     /// What it was made for.
-    pub preparation: Preparation,
+    pub(crate) preparation: Preparation,
     /// The filters of children.
-    pub filters: &'a Filters,
+    pub(crate) filters: &'a Filters,
 }
 
 /// Exit codes for what goes wrong before the host can be told.
 const CANNOT_CONFINE: i32 = 72;
 
 /// Lives the child's life.
-pub fn run(born: Born<'_>) -> ! {
+pub(crate) fn run(born: Born<'_>) -> ! {
     let Ok(pipe) = Pipe::new(born.pipe) else {
         inside::leave(CANNOT_CONFINE)
     };
@@ -83,7 +83,7 @@ fn confine(tasks: &[OwnedFd], preparation: &Preparation) -> std::io::Result<()> 
 }
 
 /// Where code of the engine may read and write: the rest of the sandbox's files is not for it.
-pub fn engine_places() -> [(CString, Use); 3] {
+pub(crate) fn engine_places() -> [(CString, Use); 3] {
     [
         (c"/workspace".into(), Use::Write),
         (c"/tmp".into(), Use::Write),
@@ -92,7 +92,7 @@ pub fn engine_places() -> [(CString, Use); 3] {
 }
 
 /// An outcome without a value or a place in the source.
-pub fn plain_outcome(kind: OutcomeKind, exit_code: i32, error: Option<Fault>) -> Outcome {
+pub(crate) fn plain_outcome(kind: OutcomeKind, exit_code: i32, error: Option<Fault>) -> Outcome {
     let diagnostics = List::cut(Vec::new());
     Outcome {
         kind,
@@ -105,7 +105,7 @@ pub fn plain_outcome(kind: OutcomeKind, exit_code: i32, error: Option<Fault>) ->
 }
 
 /// A fault without a place in the source.
-pub fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Fault {
+pub(crate) fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Fault {
     Fault {
         code: Text::cut(code),
         message: Text::cut(message),

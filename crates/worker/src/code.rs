@@ -27,7 +27,7 @@ impl Output for Pipe {
 }
 
 /// An engine as every program gets it.
-pub fn engine() -> Result<Engine, EngineError> {
+pub(crate) fn engine() -> Result<Engine, EngineError> {
     Engine::new(EngineLimits {
         memory: None,
         stack: ENGINE_STACK,
@@ -35,7 +35,7 @@ pub fn engine() -> Result<Engine, EngineError> {
 }
 
 /// Fences itself in, waits for the job, runs it.
-pub fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -> Outcome {
+pub(crate) fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -> Outcome {
     if inside::confine(&engine_places()).is_err() || inside::install(filter).is_err() {
         inside::leave(CANNOT_START);
     }

@@ -32,6 +32,7 @@ struct Execution {
     number: u32,
     language: Language,
     child: i32,
+    /// The Python process beside the child.
     python: Option<i32>,
 }
 
@@ -49,11 +50,11 @@ pub struct Init {
 
 /// The filters of the children, compiled once.
 #[derive(Debug)]
-pub struct Filters {
+pub(crate) struct Filters {
     /// For the JavaScript engine.
-    pub engine: Filter,
+    pub(crate) engine: Filter,
     /// For Python.
-    pub python: Filter,
+    pub(crate) python: Filter,
 }
 
 /// Why the first process ended by itself.
@@ -181,8 +182,8 @@ impl Init {
                 child::run(Born {
                     pipe,
                     tasks,
-                    python,
                     engine,
+                    python,
                     preparation,
                     filters,
                 })
@@ -254,7 +255,7 @@ fn reason(error: &dyn std::error::Error) -> Reason {
 
 /// Why there is no child.
 #[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
+pub(crate) enum PrepareError {
     /// One execution at a time.
     #[error("another execution is still there")]
     Busy,

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use ringfence_jail::inside;
-use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP};
+use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text};
 
 use crate::child::{plain_fault, plain_outcome};
 use crate::pipe::Pipe;
@@ -16,10 +16,10 @@ use crate::zygote::PythonChild;
 
 const CANNOT_RUN: i32 = 75;
 /// A value's JSON text is itself a string in the frame, so it may grow by its escapes.
-const FRAME_CAP: usize = 4 * VALUE_CAP as usize;
+const FRAME_CAP: usize = 64 << 20;
 
 /// Waits for the job, hands it over, follows it.
-pub fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
+pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     let mut stream = UnixStream::from(python.stream);
     let mut frames = Frames::new(FRAME_CAP);
     match frames.read_frame(&mut stream) {
@@ -49,7 +49,7 @@ pub fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
 type Answer = Option<Result<PythonResult, ()>>;
 
 fn listen(stream: &mut UnixStream, frames: &mut Frames, answer: &mut Answer) -> Over {
-    let mut chunk = [0; 64 * 1024];
+    let mut chunk = [0; 16 * 1024];
     let Ok(count @ 1..) = stream.read(&mut chunk) else {
         return Over::Yes;
     };
@@ -90,7 +90,8 @@ fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Fault> {
 }
 
 fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
-    let failed = |kind, code, error: PythonError, hint| plain_outcome(kind, 1, Some(fault(code, error, hint)));
+    let failed =
+        |kind, code, error: &PythonError, hint: Option<&str>| plain_outcome(kind, 1, Some(fault(code, error, hint)));
     match result {
         PythonResult::Completed { value_json } => {
             let value = value_json.filter(|value| value != "null");
@@ -103,7 +104,7 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
             }
         }
         PythonResult::Failed(error) if error.kind == "MemoryError" => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
-        PythonResult::Failed(error) => failed(OutcomeKind::Failed, "program.failed", error, None),
+        PythonResult::Failed(error) => failed(OutcomeKind::Failed, "program.failed", &error, None),
         PythonResult::SyntaxError(error) => {
             let diagnostic = Diagnostic {
                 file: Text::cut(error.file.as_deref().unwrap_or_default()),
@@ -118,22 +119,24 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
                 ..plain_outcome(OutcomeKind::SyntaxError, 1, None)
             }
         }
-        PythonResult::NotJson { error, hint } => failed(OutcomeKind::NotJson, "value.not_json", error, hint),
+        PythonResult::NotJson { error, hint } => {
+            failed(OutcomeKind::NotJson, "value.not_json", &error, hint.as_deref())
+        }
         PythonResult::ImportRefused { error, hint } => {
-            failed(OutcomeKind::ImportRefused, "import.refused", error, hint)
+            failed(OutcomeKind::ImportRefused, "import.refused", &error, hint.as_deref())
         }
         PythonResult::Exit { code: 0 } => plain_outcome(OutcomeKind::Completed, 0, None),
         PythonResult::Exit { code } => plain_outcome(OutcomeKind::Failed, i32::from(code), None),
     }
 }
 
-fn fault(code: &str, error: PythonError, hint: Option<String>) -> Fault {
+fn fault(code: &str, error: &PythonError, hint: Option<&str>) -> Fault {
     Fault {
         code: Text::cut(code),
         message: Text::cut(&format!("{}: {}", error.kind, error.message)),
         file: Text::cut(error.file.as_deref().unwrap_or_default()),
         line: error.line.unwrap_or(0),
         column: error.column.unwrap_or(0),
-        hint: hint.as_deref().map(Text::cut),
+        hint: hint.map(Text::cut),
     }
 }

@@ -4,7 +4,7 @@
 //! [`python`] process, or the watcher of a program. It does not know the host, policies or credentials.
 #![forbid(unsafe_code)]
 
-pub mod child;
+mod child;
 mod code;
 pub mod init;
 mod interpreter;

@@ -16,7 +16,7 @@ const CANCELLED: i32 = 130;
 
 /// The pipe.
 #[derive(Debug)]
-pub struct Pipe {
+pub(crate) struct Pipe {
     socket: UnixStream,
     inbound: Inbound,
     outbound: Outbound,
@@ -28,7 +28,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// Takes over the child's end.
-    pub fn new(end: OwnedFd) -> io::Result<Pipe> {
+    pub(crate) fn new(end: OwnedFd) -> io::Result<Pipe> {
         let socket = UnixStream::from(end);
         socket.set_nonblocking(true)?;
         Ok(Pipe {
@@ -42,7 +42,7 @@ impl Pipe {
     }
 
     /// Waits for the job and its whole source.
-    pub fn job(&mut self) -> (Job, String) {
+    pub(crate) fn job(&mut self) -> (Job, String) {
         loop {
             if let Some(job) = &self.job {
                 let wanted = usize::try_from(job.kind.source_bytes()).unwrap_or(usize::MAX);
@@ -58,24 +58,24 @@ impl Pipe {
     }
 
     /// Tells the host something with whatever is sent next.
-    pub fn tell_along(&mut self, message: &FromChild) {
+    pub(crate) fn tell_along(&mut self, message: &FromChild) {
         self.queue(message);
     }
 
     /// Sends `bytes` with whatever is sent next, as far as there is room for them to wait.
-    pub fn write_along(&mut self, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn write_along(&mut self, stream: Stream, bytes: &[u8]) {
         let taken = self.offer(stream, bytes);
         self.write(stream, bytes.get(taken..).unwrap_or_default());
     }
 
     /// Tells the host something, before any stream.
-    pub fn tell(&mut self, message: &FromChild) {
+    pub(crate) fn tell(&mut self, message: &FromChild) {
         self.queue(message);
         self.send();
     }
 
     /// Sends all of `bytes`, waiting for the host's credit as often as it takes.
-    pub fn write(&mut self, stream: Stream, mut bytes: &[u8]) {
+    pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let taken = self.offer(stream, bytes);
             bytes = bytes.get(taken..).unwrap_or_default();
@@ -89,14 +89,14 @@ impl Pipe {
     }
 
     /// Ends a stream.
-    pub fn end(&mut self, stream: Stream) {
+    pub(crate) fn end(&mut self, stream: Stream) {
         if self.outbound.end(stream).is_err() {
             inside::leave(HOST_BROKEN);
         }
     }
 
     /// Waits until everything has left.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.send();
         while !self.outbound.flushed() {
             self.wait();
@@ -106,7 +106,7 @@ impl Pipe {
     }
 
     /// What the pipe waits for.
-    pub fn interest(&self) -> Interest {
+    pub(crate) fn interest(&self) -> Interest {
         if self.outbound.pending() {
             Interest::ReadAndWrite
         } else {
@@ -115,19 +115,19 @@ impl Pipe {
     }
 
     /// Queues what fits of `bytes`; says how much that was.
-    pub fn offer(&mut self, stream: Stream, bytes: &[u8]) -> usize {
+    pub(crate) fn offer(&mut self, stream: Stream, bytes: &[u8]) -> usize {
         self.outbound
             .data(stream, bytes)
             .unwrap_or_else(|_| inside::leave(HOST_BROKEN))
     }
 
     /// How many bytes [`Self::offer`] would take now.
-    pub fn room(&self, stream: Stream) -> usize {
+    pub(crate) fn room(&self, stream: Stream) -> usize {
         self.outbound.room(stream)
     }
 
     /// Writes what can be written without waiting.
-    pub fn send(&mut self) {
+    pub(crate) fn send(&mut self) {
         loop {
             let chunk = self.outbound.chunk();
             if chunk.is_empty() {
@@ -143,7 +143,7 @@ impl Pipe {
     }
 
     /// Reads what is there without waiting.
-    pub fn receive(&mut self) {
+    pub(crate) fn receive(&mut self) {
         loop {
             match self.socket.read(self.inbound.space()) {
                 Ok(0) => inside::leave(HOST_GONE),
@@ -161,12 +161,12 @@ impl Pipe {
     }
 
     /// What waits for the program's standard input.
-    pub fn stdin(&self) -> &[u8] {
+    pub(crate) fn stdin(&self) -> &[u8] {
         &self.stdin
     }
 
     /// Says that the program took `count` bytes of it.
-    pub fn stdin_taken(&mut self, count: usize) {
+    pub(crate) fn stdin_taken(&mut self, count: usize) {
         self.stdin.drain(..count.min(self.stdin.len()));
         if let Some(credit) = self.inbound.consumed(Stream::Stdin, count) {
             self.outbound.grant(credit);
@@ -174,7 +174,7 @@ impl Pipe {
     }
 
     /// Whether no more standard input will come.
-    pub fn stdin_ended(&self) -> bool {
+    pub(crate) fn stdin_ended(&self) -> bool {
         self.inbound.ended(Stream::Stdin)
     }
 

@@ -27,7 +27,7 @@ struct Command {
 }
 
 /// Waits for the job, runs it. `memory` is what each process may have where nothing else counts it.
-pub fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
+pub(crate) fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     pipe.tell(&FromChild::Ready);
     let (job, source) = pipe.job();
     pipe.tell_along(&FromChild::Started);
@@ -35,7 +35,7 @@ pub fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
         Ok(command) => start_and_watch(pipe, &command, job.stdin),
         Err(outcome) => {
             end_streams(pipe);
-            outcome
+            *outcome
         }
     };
     pipe.end(Stream::Value);
@@ -57,7 +57,7 @@ fn end_streams(pipe: &mut Pipe) {
     pipe.end(Stream::Stderr);
 }
 
-fn command(job: &Job, source: &str) -> Result<Command, Outcome> {
+fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
     let argv: Vec<String> = match &job.kind {
         JobKind::Program { argv } => argv.iter().map(|one| one.as_str().to_owned()).collect(),
         JobKind::Shell { file_name, args, .. } => {
@@ -65,7 +65,7 @@ fn command(job: &Job, source: &str) -> Result<Command, Outcome> {
                 let message = "a shell script is text of less than 128 KiB";
                 let hint = "bring it in with --file and run `sh NAME`";
                 let fault = plain_fault("program.too_large", message, Some(hint));
-                return Err(plain_outcome(OutcomeKind::Failed, 2, Some(fault)));
+                return Err(Box::new(plain_outcome(OutcomeKind::Failed, 2, Some(fault))));
             }
             let first = ["/bin/sh", "-c", source, file_name.as_str()].map(str::to_owned);
             first
@@ -85,20 +85,14 @@ fn command(job: &Job, source: &str) -> Result<Command, Outcome> {
         .find(|(name, _)| name == "PATH")
         .map_or("", |(_, value)| value.as_str());
     let name = argv.first().map_or("", String::as_str);
-    match find(name, search, job.cwd.as_str()) {
-        Some(path) => Ok(Command {
-            path,
-            argv,
-            env,
-            cwd: job.cwd.as_str().to_owned(),
-        }),
-        None => {
-            let message = format!("no program `{name}` in the sandbox");
-            let hint = format!("programs come from {search}, or from a mount of the policy");
-            let fault = plain_fault("program.not_found", &message, Some(&hint));
-            Err(plain_outcome(OutcomeKind::NoSuchProgram, 127, Some(fault)))
-        }
-    }
+    let Some(path) = find(name, search, job.cwd.as_str()) else {
+        let message = format!("no program `{name}` in the sandbox");
+        let hint = format!("programs come from {search}, or from a mount of the policy");
+        let fault = plain_fault("program.not_found", &message, Some(&hint));
+        return Err(Box::new(plain_outcome(OutcomeKind::NoSuchProgram, 127, Some(fault))));
+    };
+    let cwd = job.cwd.as_str().to_owned();
+    Ok(Command { path, argv, env, cwd })
 }
 
 fn find(name: &str, search: &str, cwd: &str) -> Option<PathBuf> {

@@ -14,7 +14,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// What a relayed process reads and writes.
 #[derive(Debug)]
-pub struct Relay {
+pub(crate) struct Relay {
     stdin: Option<io::PipeWriter>,
     stdout: Option<io::PipeReader>,
     stderr: Option<io::PipeReader>,
@@ -23,7 +23,7 @@ pub struct Relay {
 
 /// Whether the relayed process is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub(crate) enum Over {
     /// Not yet.
     No,
     /// It is: what it wrote before is still carried.
@@ -32,7 +32,7 @@ pub enum Over {
 
 impl Relay {
     /// A relay between these ends and the host.
-    pub fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> Relay {
+    pub(crate) fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> Relay {
         Relay {
             stdin,
             stdout: Some(stdout),
@@ -42,7 +42,7 @@ impl Relay {
     }
 
     /// Carries until `sign` is readable and `look` says it is over; then what is left in the pipes, and the streams' ends.
-    pub fn run<S: AsFd>(
+    pub(crate) fn run<S: AsFd>(
         &mut self,
         pipe: &mut Pipe,
         sign: &mut S,

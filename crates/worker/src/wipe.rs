@@ -12,7 +12,7 @@ const MOST_ENTRIES: usize = 4096;
 
 /// Why a place is not empty.
 #[derive(Debug, thiserror::Error)]
-pub enum WipeError {
+pub(crate) enum WipeError {
     /// A step that failed.
     #[error("cannot empty `{}`", path.display())]
     Step { path: PathBuf, source: io::Error },
@@ -22,7 +22,7 @@ pub enum WipeError {
 }
 
 /// Empties all of them.
-pub fn writable_places() -> Result<(), WipeError> {
+pub(crate) fn writable_places() -> Result<(), WipeError> {
     let mut left = MOST_ENTRIES;
     WRITABLE
         .iter()

@@ -14,7 +14,7 @@ use crate::python::{self, CONTROL_DESCRIPTOR, MAX_PACKET, READY, ReadError, Repl
 
 /// Why there is no Python child.
 #[derive(Debug, thiserror::Error)]
-pub enum ZygoteError {
+pub(crate) enum ZygoteError {
     /// Sockets or pipes.
     #[error("cannot make the pipes of a Python program")]
     Pipes(#[source] io::Error),
@@ -37,27 +37,27 @@ pub enum ZygoteError {
 
 /// A Python process that waits for its job, and the ends to speak with it.
 #[derive(Debug)]
-pub struct PythonChild {
+pub(crate) struct PythonChild {
     /// Its number in the sandbox.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// The stream of its frames.
-    pub stream: OwnedFd,
+    pub(crate) stream: OwnedFd,
     /// What it writes.
-    pub stdout: io::PipeReader,
+    pub(crate) stdout: io::PipeReader,
     /// What it writes to standard error.
-    pub stderr: io::PipeReader,
+    pub(crate) stderr: io::PipeReader,
 }
 
 /// The zygote. Forgetting it closes its socket, which ends it.
 #[derive(Debug)]
-pub struct Zygote {
+pub(crate) struct Zygote {
     pid: i32,
     socket: OwnedFd,
 }
 
 impl Zygote {
     /// Starts the interpreter and waits until it has imported what programs use.
-    pub fn start(interpreter: &str, filter: &Filter) -> Result<Zygote, ZygoteError> {
+    pub(crate) fn start(interpreter: &str, filter: &Filter) -> Result<Zygote, ZygoteError> {
         let (ours, theirs) = socket::pair(PairKind::Packet).map_err(ZygoteError::Pipes)?;
         let pid = match inside::fork().map_err(ZygoteError::Fork)? {
             Side::Child => become_zygote(interpreter, filter, &theirs),
@@ -74,12 +74,12 @@ impl Zygote {
     }
 
     /// Whether it is still there.
-    pub fn is_alive(&mut self) -> bool {
+    pub(crate) fn is_alive(&mut self) -> bool {
         matches!(inside::wait(self.pid, Patience::Now), Ok(None))
     }
 
     /// A new child in the control groups of `tasks`, under `limits`.
-    pub fn fork(&mut self, tasks: &[OwnedFd], limits: ChildLimits) -> Result<PythonChild, ZygoteError> {
+    pub(crate) fn fork(&mut self, tasks: &[OwnedFd], limits: ChildLimits) -> Result<PythonChild, ZygoteError> {
         let (stream, their_stream) = socket::pair(PairKind::Stream).map_err(ZygoteError::Pipes)?;
         let (stdout, their_stdout) = io::pipe().map_err(ZygoteError::Pipes)?;
         let (stderr, their_stderr) = io::pipe().map_err(ZygoteError::Pipes)?;
@@ -106,7 +106,7 @@ impl Zygote {
     }
 
     /// Ends a child and waits until it is gone.
-    pub fn end(&mut self, pid: i32) -> Result<(), ZygoteError> {
+    pub(crate) fn end(&mut self, pid: i32) -> Result<(), ZygoteError> {
         // One that has ended meanwhile is still there to be reaped.
         inside::kill(pid).map_err(ZygoteError::Talk)?;
         self.ask(&Request::Reap { pid }, &[]).map(drop)

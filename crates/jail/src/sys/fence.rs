@@ -29,7 +29,7 @@ struct Program {
 
 /// Whether a filter tells somebody of the calls it stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listener {
+pub(crate) enum Listener {
     /// Nobody listens.
     None,
     /// A descriptor is made on which stopped calls are told.
@@ -40,7 +40,7 @@ pub enum Listener {
 pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Result<Option<OwnedFd>> {
     const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
     let length = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let program = Program {
+    let code = Program {
         length,
         first: instructions.as_ptr(),
     };
@@ -49,19 +49,19 @@ pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Re
         Listener::New => libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE,
     };
     let mode = libc::SECCOMP_SET_MODE_FILTER;
-    // SAFETY: `program` and the instructions it points at are read during the call and outlive it.
-    let mut made = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
-    if made == -1 && listener == Listener::New {
+    // SAFETY: `code` and the instructions it points at are read during the call and outlive it.
+    let mut answer = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const code) };
+    if answer == -1 && listener == Listener::New {
         // Kernels before 5.19 do not know WAIT_KILLABLE.
         let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
         // SAFETY: as above.
-        made = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
+        answer = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const code) };
     }
-    let made = i32::try_from(check(made)?).map_err(|_| io::ErrorKind::InvalidData)?;
+    let number = i32::try_from(check(answer)?).map_err(|_| io::ErrorKind::InvalidData)?;
     match listener {
         Listener::None => Ok(None),
         // SAFETY: the kernel just made this descriptor and nobody else knows it.
-        Listener::New => Ok(Some(unsafe { OwnedFd::from_raw_fd(made) })),
+        Listener::New => Ok(Some(unsafe { OwnedFd::from_raw_fd(number) })),
     }
 }
 
@@ -87,9 +87,9 @@ impl Stopped {
 /// Takes the next stopped call. Blocks unless the descriptor was polled readable.
 #[cfg(feature = "host")]
 pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
+    const RECEIVE: libc::c_ulong = 0xc050_2100; // SECCOMP_IOCTL_NOTIF_RECV
     // SAFETY: an all-zero seccomp_notif is valid, and the kernel demands zeroes.
     let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-    const RECEIVE: libc::c_ulong = 0xc050_2100; // SECCOMP_IOCTL_NOTIF_RECV
     // SAFETY: the request fills a seccomp_notif (80 bytes, as its number says).
     check_int(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut notice) })?;
     Ok(Stopped {

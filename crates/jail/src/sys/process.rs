@@ -55,10 +55,8 @@ pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
         return Ok(Cloned::Child);
     }
     // SAFETY: CLONE_PIDFD made `handle` a new descriptor of the parent, owned by nobody else.
-    Ok(Cloned::Parent {
-        pid,
-        handle: unsafe { OwnedFd::from_raw_fd(handle) },
-    })
+    let handle = unsafe { OwnedFd::from_raw_fd(handle) };
+    Ok(Cloned::Parent { pid, handle })
 }
 
 /// Forks a single-threaded process.
@@ -260,14 +258,14 @@ pub(crate) fn set_host_name(name: &CStr) -> io::Result<()> {
 /// Blocks every signal in this thread, or lets all through again. Signal-safe.
 pub(crate) fn block_signals(block: bool) -> io::Result<()> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: `set` is room for a signal set, which both calls initialise whole.
-    check_int(unsafe {
-        if block {
-            libc::sigfillset(set.as_mut_ptr())
-        } else {
-            libc::sigemptyset(set.as_mut_ptr())
-        }
-    })?;
+    let initialised = if block {
+        // SAFETY: `set` is room for a signal set, which the call initialises whole.
+        unsafe { libc::sigfillset(set.as_mut_ptr()) }
+    } else {
+        // SAFETY: as above.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) }
+    };
+    check_int(initialised)?;
     // SAFETY: `set` was initialised above; the old set is not wanted.
     check_int(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut()) }).map(|_| ())
 }

@@ -141,12 +141,13 @@ fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {
         if known.cmsg_level == libc::SOL_SOCKET && known.cmsg_type == libc::SCM_RIGHTS {
             // SAFETY: CMSG_LEN(0) is arithmetic.
             let overhead = unsafe { libc::CMSG_LEN(0) } as usize;
-            let count = (known.cmsg_len as usize).saturating_sub(overhead) / size_of::<RawFd>();
+            let length = known.cmsg_len.saturating_sub(overhead);
             // SAFETY: CMSG_DATA is arithmetic on a header inside the buffer.
-            let data = unsafe { libc::CMSG_DATA(found.as_ptr()) }.cast::<RawFd>();
-            for index in 0..count {
-                // SAFETY: `index` is below the count that cmsg_len says is there; the data may be unaligned.
-                let fd = unsafe { data.add(index).read_unaligned() };
+            let data = unsafe { libc::CMSG_DATA(found.as_ptr()) };
+            // SAFETY: cmsg_len says that so many bytes follow the header, inside the buffer; they are not changed here.
+            let bytes = unsafe { std::slice::from_raw_parts(data.cast_const(), length) };
+            for number in bytes.chunks_exact(size_of::<RawFd>()) {
+                let fd = number.try_into().map_or(-1, RawFd::from_ne_bytes);
                 // SAFETY: the kernel just installed this descriptor for us; nobody else owns it.
                 owned.push(unsafe { OwnedFd::from_raw_fd(fd) });
             }
@@ -175,7 +176,7 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
         rest: [0; 22],
     };
     request.name[..2].copy_from_slice(b"lo");
-    request.flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    request.flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(0);
     // SAFETY: SIOCSIFFLAGS reads an ifreq of 40 bytes, which is the size of `request`.
     check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }).map(|_| ())
 }

@@ -8,7 +8,10 @@ use ringfence_sandbox::Language;
 /// What stands in the host's file.
 pub(crate) const SECRET: &str = "the host's secret\n";
 
-const OUTSIDE: &str = "bash -c ': </dev/tcp/192.0.2.1/443' || cat /proc/net/route";
+/// An address that is kept for documents: nobody is there to be disturbed, should it ever get out.
+const OUTSIDE: &str = "if command -v bash >/dev/null; then exec bash -c ': </dev/tcp/192.0.2.1/443'; fi\n\
+    if command -v python3 >/dev/null; then exec python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 443), 1)'; fi\n\
+    [ \"$(wc -l </proc/net/route)\" -gt 1 ] || { echo 'no route: network is unreachable' >&2; exit 1; }";
 const FORK_BOMB: &str = "bomb() { bomb | bomb & }; bomb; wait";
 const HOG: &str = "const hoard: string[] = []; while (true) hoard.push(hoard.length + 'x'.repeat(1 << 20));";
 
@@ -79,7 +82,7 @@ pub(crate) fn all(secret: &Path) -> Vec<Attempt> {
     };
     vec![
         attempt(
-            "read a secret file of this machine",
+            "read a secret of this machine",
             "fs.mounts",
             shell(&read),
             Sign::Failed,

@@ -1,0 +1,235 @@
+//! What an execution is told as: its events' parts, and the result that people and programs get.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_journal::{
+    By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
+};
+use ringfence_policy::Policy;
+use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
+use serde_json::value::RawValue;
+
+use crate::execution::{ErrorReport, Execution, FileReport, ViolationReport};
+use crate::outcome::{self, Judged};
+use crate::refusal::Refusal;
+use crate::run::{Program, RunCode};
+
+/// An open session: its policy, and the names of both.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) execution: ExecutionId,
+    pub(crate) policy: Policy,
+    pub(crate) policy_ref: PolicyRef,
+    pub(crate) enforcement: Vec<Enforcement>,
+    pub(crate) folders: PathBuf,
+}
+
+pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
+    let (language, program, code) = match &request.program {
+        Program::Code {
+            language,
+            file_name,
+            source,
+        } => {
+            let name = match language {
+                Language::TypeScript => "typescript",
+                Language::JavaScript => "javascript",
+                Language::Python => "python",
+                Language::Program => "program",
+            };
+            (name, file_name, source.clone())
+        }
+        Program::Shell { file_name, source } => ("shell", file_name, source.clone()),
+        Program::Named(name) => (
+            "program",
+            name,
+            [std::slice::from_ref(name), &request.args].concat().join("\0"),
+        ),
+    };
+    let limits = session.policy.limits();
+    let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    Kind::ExecutionStarted {
+        language: Text::clean(language),
+        program: Some(Text::clean(program)),
+        code: Hash::of(code.as_bytes()),
+        bytes: code.len() as u64,
+        files: request
+            .files
+            .iter()
+            .map(|file| FileIn {
+                path: Text::clean(file.name.as_str()),
+                bytes: bytes(&file.from),
+            })
+            .collect(),
+        limits: Limits {
+            wall_ms: milliseconds(limits.wall),
+            cpu_ms: milliseconds(limits.cpu_time),
+            memory_bytes: Some(limits.memory.get()),
+            processes: Some(u64::from(limits.processes)),
+            open_files: Some(u64::from(limits.open_files)),
+            disk_bytes: None,
+            output_bytes: Some(limits.output.get()),
+        },
+    }
+}
+
+pub(crate) fn task_kind(program: &Program) -> TaskKind {
+    match program.clone() {
+        Program::Code {
+            language,
+            file_name,
+            source,
+        } => TaskKind::Code {
+            language,
+            file_name,
+            source,
+        },
+        Program::Shell { file_name, source } => TaskKind::Shell { file_name, source },
+        Program::Named(program) => TaskKind::Program { program },
+    }
+}
+
+pub(crate) fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
+    let by = match held.by {
+        Mechanism::Cgroup => By::Cgroup,
+        Mechanism::Rlimit => By::Rlimit,
+        Mechanism::Namespace => By::Namespace,
+        Mechanism::Seccomp => By::Seccomp,
+        Mechanism::Landlock => By::Landlock,
+        Mechanism::Quota => By::Quota,
+        Mechanism::Watch => By::Watch,
+    };
+    Enforcement {
+        rule: Text::clean(held.rule),
+        by,
+    }
+}
+
+/// A host folder that cannot be shown is a matter of the policy that names it.
+pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
+    let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
+    let (rule, hint) = match error {
+        SpecError::Python { .. } => (
+            "runtimes.python",
+            "point `runtimes.python` at an interpreter that exists",
+        ),
+        SpecError::NoFolder { .. } => ("fs.mounts.quota", "use a quota of at most 256MiB"),
+        SpecError::From { .. } | SpecError::Scan(_) => (
+            "fs.mounts.from",
+            "name a folder that exists and that the sandbox's user may read, or hide the file by `fs.deny`",
+        ),
+    };
+    let message = format!("{error}{cause}");
+    Refusal {
+        code: "policy.mount",
+        message,
+        rule: rule.to_owned(),
+        hint: Some(hint.to_owned()),
+    }
+}
+
+pub(crate) fn refused(session: &Session, refusal: Refusal) -> Execution {
+    const REFUSED: i32 = 126;
+    let error = ErrorReport {
+        code: refusal.code.to_owned(),
+        message: refusal.message,
+        hint: refusal.hint,
+        rule: Some(refusal.rule),
+    };
+    let judged = Judged {
+        status: ringfence_journal::Status::Refused,
+        exit_code: REFUSED,
+        error: Some(error),
+        diagnostics: Vec::new(),
+    };
+    assemble(session, judged)
+}
+
+fn assemble(session: &Session, judged: Judged) -> Execution {
+    Execution {
+        execution_id: session.execution,
+        session_id: session.id,
+        status: judged.status,
+        exit_code: judged.exit_code,
+        value: None,
+        stdout: String::new(),
+        stderr: String::new(),
+        error: judged.error,
+        diagnostics: judged.diagnostics,
+        calls: Vec::new(),
+        files: Vec::new(),
+        violations: Vec::new(),
+        truncated: Truncated::default(),
+        usage: Usage::default(),
+        tokens: None,
+        enforcement: session.enforcement.clone(),
+        policy: session.policy_ref.clone(),
+    }
+}
+
+pub(crate) fn result(
+    session: &Session,
+    ended: &Ended,
+    collected: &Collected,
+    output: &(Vec<u8>, Vec<u8>),
+) -> Execution {
+    let mut judged = outcome::judge(ended);
+    let has_value = ended.outcome.as_ref().is_some_and(|outcome| outcome.has_value);
+    let value = has_value.then(|| serde_json::from_slice::<Box<RawValue>>(&ended.value));
+    if let Some(Err(_)) = &value {
+        judged = outcome::not_json();
+    }
+    let (stdout, stderr) = (output.0.len() as u64, output.1.len() as u64);
+    let truncated = Truncated {
+        stdout: ended.written.0 > stdout,
+        stderr: ended.written.1 > stderr,
+        value: false,
+    };
+    let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let mut violations: Vec<ViolationReport> = ended
+        .violations
+        .iter()
+        .map(|one| ViolationReport {
+            kind: one.kind.to_owned(),
+            detail: one.detail.clone(),
+            rule: one.rule.to_owned(),
+        })
+        .collect();
+    if ended.more_violations > 0 {
+        violations.push(ViolationReport {
+            kind: "syscall".to_owned(),
+            detail: format!("{} more", ended.more_violations),
+            rule: "proc.syscalls".to_owned(),
+        });
+    }
+    Execution {
+        value: value.and_then(Result::ok),
+        stdout: String::from_utf8_lossy(&output.0).into_owned(),
+        stderr: String::from_utf8_lossy(&output.1).into_owned(),
+        files: collected.files.iter().map(file_report).collect(),
+        violations,
+        truncated,
+        usage: Usage {
+            wall_ms: milliseconds(ended.usage.wall),
+            cpu_ms: milliseconds(ended.usage.cpu),
+            peak_memory_bytes: ended.usage.peak_memory,
+            calls: 0,
+            egress_bytes: 0,
+        },
+        ..assemble(session, judged)
+    }
+}
+
+fn file_report(file: &ringfence_sandbox::FoundFile) -> FileReport {
+    let change = match file.change {
+        Change::Created => "created",
+        Change::Changed => "changed",
+    };
+    FileReport {
+        path: file.path.as_str().to_owned(),
+        bytes: file.bytes,
+        sha256: file.sha256.clone(),
+        change,
+    }
+}
