@@ -7,6 +7,7 @@
     reason = "a developer's tool: it starts cargo, reads the environment and speaks to a terminal"
 )]
 
+mod bench;
 mod generate;
 mod program;
 mod suite;
@@ -14,7 +15,7 @@ mod tidy;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 /// Checks the house rules, generates checked-in files, runs the suites
 #[derive(Parser)]
@@ -30,6 +31,8 @@ enum Task {
     Tidy,
     /// Write the generated files under docs/reference
     Generate(generate::Arguments),
+    /// Measure beside peers, in one run, and print a table
+    Bench(bench::Arguments),
     /// Run every suite; installs what is missing
     Test(suite::Arguments),
 }
@@ -39,9 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Tidy => tidy::run(&root),
         Task::Generate(arguments) => generate::run(&root, &arguments),
-        Task::Test(arguments) => {
-            let bench = Arguments::command().find_subcommand("bench").is_some();
-            Ok(suite::run(&root, &arguments, bench))
-        }
+        Task::Bench(arguments) => bench::run(&root, &arguments),
+        Task::Test(arguments) => Ok(suite::run(&root, &arguments)),
     }
 }

@@ -46,9 +46,9 @@ enum Outcome {
     Absent(String),
 }
 
-/// Runs the steps; `bench` says whether there is such a task.
-pub(crate) fn run(root: &Path, arguments: &Arguments, bench: bool) -> ExitCode {
-    let steps = chosen(arguments, bench);
+/// Runs the steps.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> ExitCode {
+    let steps = chosen(arguments);
     let mut passed = 0;
     for step in steps {
         let name = step
@@ -73,9 +73,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments, bench: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn chosen(arguments: &Arguments, bench: bool) -> Vec<Step> {
+fn chosen(arguments: &Arguments) -> Vec<Step> {
     let wanted = |step: &Step| arguments.only.is_empty() || arguments.only.contains(step);
-    let possible = |step: &Step| (*step != Step::Install || !arguments.fast) && (*step != Step::Bench || bench);
+    let possible = |step: &Step| *step != Step::Install || !arguments.fast;
     Step::value_variants()
         .iter()
         .copied()

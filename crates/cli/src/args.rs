@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::fault;
+use crate::fault::{self, Fault};
 
 mod journal;
 mod policy;
 
-pub(crate) use journal::{Audit, Export, Follow, List, Remove, SessionCommand, Show, StopWhat, Verify};
+pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
 
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
@@ -54,6 +54,8 @@ pub(crate) enum Command {
     /// What happened: the journal, and its chains checked
     #[command(subcommand)]
     Audit(Audit),
+    /// Try to break out of a sandbox on this machine, now: what held, what did not
+    Probe(Probe),
     /// What this machine can enforce, what is missing, how to get it
     Doctor(Machine),
     /// See it work, with nothing to set up
@@ -76,7 +78,15 @@ impl Command {
     pub(crate) fn shape(&self) -> Shape {
         match self {
             Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
-            _ => Shape::Words,
+            Command::Run(_)
+            | Command::Exec(_)
+            | Command::Policy(_)
+            | Command::Session(_)
+            | Command::Audit(_)
+            | Command::Probe(_)
+            | Command::Doctor(_)
+            | Command::Demo
+            | Command::Trust(_) => Shape::Words,
         }
     }
 }
@@ -156,6 +166,22 @@ pub(crate) enum Backend {
     Cluster,
 }
 
+impl Backend {
+    /// Refuses those that are not there yet.
+    pub(crate) fn available(self) -> Result<(), Fault> {
+        let name = match self {
+            Backend::Native => return Ok(()),
+            Backend::Container => "container",
+            Backend::Microvm => "microvm",
+            Backend::Cluster => "cluster",
+        };
+        let message = format!("the backend `{name}` comes later, this version has `native`");
+        Err(Fault::refused("backend.unbuilt", message)
+            .rule("backends")
+            .hint("leave `--backend` out"))
+    }
+}
+
 /// Where something runs, and what goes in and out.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Place {
@@ -180,6 +206,19 @@ pub(crate) struct Place {
     #[arg(long)]
     pub(crate) require_hard: bool,
     /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `probe`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Probe {
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+    /// What the sandbox is made of
+    #[arg(long, value_enum, default_value = "native")]
+    pub(crate) backend: Backend,
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod inside;
 mod policy;
+mod probe;
 mod run;
 mod session;
 mod trust;
@@ -27,6 +28,7 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
         Command::Policy(policy) => policy::start(policy, settings, printer).await,
         Command::Session(session) => session::start(session, settings, printer).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,
+        Command::Probe(args) => Box::pin(probe::probe(&args, settings, printer)).await,
         Command::Doctor(machine) => doctor::examine(&machine, settings, printer).await,
         Command::Demo => demo::show(settings, printer).await,
         Command::Trust(trust) => trust::accept(&trust, settings, printer),

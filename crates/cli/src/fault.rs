@@ -98,7 +98,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let cause_text = cause.to_string();
+        let cause_text = cause.downcast_ref().map_or_else(|| cause.to_string(), reason);
         if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
@@ -128,11 +128,20 @@ impl From<ringfence_store::OpenError> for Fault {
         let fault = Fault::ours(error.code(), chain(&error)).maybe_hint(error.hint());
         match &error {
             Store::Exposed { path, .. } => fault.hint(format!("run `chmod go-rwx {}`", path.display())),
-            Store::Folder { .. } | Store::File { .. } | Store::Database { .. } if fault.hint.is_none() => {
-                fault.hint("choose another data folder with `RINGFENCE_HOME`")
-            }
             Store::Sink(_) => fault.hint("look at `audit.sinks` in `ringfence.yaml`"),
-            _ => fault,
+            _ if fault.hint.is_none() => fault.hint("choose another data folder with `RINGFENCE_HOME`"),
+            Store::Folder { .. }
+            | Store::File { .. }
+            | Store::NotAFile { .. }
+            | Store::KeyMissing { .. }
+            | Store::Key { .. }
+            | Store::Entropy(_)
+            | Store::Damaged { .. }
+            | Store::Locked { .. }
+            | Store::Full { .. }
+            | Store::Version { .. }
+            | Store::NotOurs { .. }
+            | Store::Database { .. } => fault,
         }
     }
 }

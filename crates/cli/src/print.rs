@@ -14,13 +14,12 @@ pub(crate) mod execution;
 mod layout;
 pub(crate) mod live;
 
-/// Knows where it prints.
-#[derive(Debug, Clone, Copy)]
+/// Knows where it prints, and who reads it there.
+#[derive(Debug)]
 pub(crate) struct Printer {
-    quiet: bool,
-    verbose: bool,
-    stdout_is_terminal: bool,
-    stderr_is_terminal: bool,
+    words: Words,
+    stdout: io::Stdout,
+    stderr: io::Stderr,
     plain: bool,
 }
 
@@ -37,25 +36,21 @@ pub(crate) enum Style {
 impl Printer {
     pub(crate) fn new(words: Words, plain: bool) -> Printer {
         Printer {
-            quiet: words.quiet,
-            verbose: words.verbose > 0,
-            stdout_is_terminal: io::stdout().is_terminal(),
-            stderr_is_terminal: io::stderr().is_terminal(),
+            words,
+            stdout: io::stdout(),
+            stderr: io::stderr(),
             plain,
         }
     }
 
     /// Whether a person looks at stdout.
     pub(crate) fn stdout_is_terminal(&self) -> bool {
-        self.stdout_is_terminal
+        self.stdout.is_terminal()
     }
 
+    /// Whether a person looks at stderr.
     pub(crate) fn stderr_is_terminal(&self) -> bool {
-        self.stderr_is_terminal
-    }
-
-    pub(crate) fn is_verbose(&self) -> bool {
-        self.verbose
+        self.stderr.is_terminal()
     }
 
     /// A line of data.
@@ -65,7 +60,7 @@ impl Printer {
 
     /// Data as it is.
     pub(crate) fn data(&self, text: &str) -> Result<(), Fault> {
-        let mut stdout = io::stdout().lock();
+        let mut stdout = self.stdout.lock();
         stdout
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())
@@ -74,7 +69,7 @@ impl Printer {
 
     /// JSON as data: easy to read on a terminal, one line elsewhere.
     pub(crate) fn json(&self, value: &impl serde::Serialize) -> Result<(), Fault> {
-        let text = if self.stdout_is_terminal {
+        let text = if self.stdout_is_terminal() {
             serde_json::to_string_pretty(value)
         } else {
             serde_json::to_string(value)
@@ -85,7 +80,7 @@ impl Printer {
 
     /// JSON text with what a terminal would obey escaped, as JSON escapes it.
     fn for_stdout(&self, json: &str) -> String {
-        if self.stdout_is_terminal {
+        if self.stdout_is_terminal() {
             escape::json(json)
         } else {
             json.to_owned()
@@ -94,14 +89,14 @@ impl Printer {
 
     /// Something worth knowing.
     pub(crate) fn notice(&self, text: &str) {
-        if !self.quiet {
+        if !self.words.quiet {
             self.aside(&format!("notice: {text}"));
         }
     }
 
     /// Something worth knowing for who wants to know more.
     pub(crate) fn detail(&self, text: &str) {
-        if self.verbose {
+        if self.words.verbose > 0 {
             self.aside(text);
         }
     }
@@ -109,7 +104,7 @@ impl Printer {
     /// A line that is not data. What a program could have put into it is escaped.
     pub(crate) fn aside(&self, text: &str) {
         // Where stderr is gone, nobody is left to be told.
-        let _ = writeln!(io::stderr().lock(), "{}", escape::text(text));
+        let _ = writeln!(self.stderr.lock(), "{}", escape::text(text));
     }
 
     /// Says what went wrong, and answers with the exit code.
@@ -127,7 +122,7 @@ impl Printer {
     /// An error with its rule and what to do next.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>, rule: Option<&str>) {
         let label = |word: &str, style| {
-            if self.stderr_is_terminal {
+            if self.stderr_is_terminal() {
                 self.styled(word, style)
             } else {
                 word.to_owned()
@@ -136,12 +131,12 @@ impl Printer {
         let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::text(message))];
         lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::text(rule))));
         lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::text(hint))));
-        let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
+        let _ = writeln!(self.stderr.lock(), "{}", lines.join("\n"));
     }
 
     /// A word that stands out on a terminal.
     pub(crate) fn paint(&self, word: &str, style: Style) -> String {
-        if self.stdout_is_terminal {
+        if self.stdout_is_terminal() {
             self.styled(word, style)
         } else {
             word.to_owned()
@@ -165,13 +160,13 @@ impl Printer {
 
 /// What could not be printed, and why.
 pub(crate) fn unwritten(error: &io::Error) -> Fault {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Fault::reader_gone(),
-        _ => Fault::ours(
-            "output.write",
-            format!("cannot write to standard output: {}", reason(error)),
-        ),
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Fault::reader_gone();
     }
+    Fault::ours(
+        "output.write",
+        format!("cannot write to standard output: {}", reason(error)),
+    )
 }
 
 /// The object that `--json` prints, for something that never became an execution.
@@ -210,7 +205,7 @@ pub(crate) fn count(number: u64, one: &str) -> String {
 pub(crate) fn bytes(number: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, size)| number >= *size) {
-        Some((unit, size)) if number % size == 0 => format!("{} {unit}", number / size),
+        Some((unit, size)) if number.is_multiple_of(*size) => format!("{} {unit}", number / size),
         Some((unit, size)) => format!("{}.{} {unit}", number / size, (number % size) * 10 / size),
         None => format!("{number} B"),
     }

@@ -25,8 +25,6 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     /// No colour.
     pub(crate) plain: bool,
-    /// The user's home, for `doctor` and `demo`.
-    pub(crate) user_home: Option<PathBuf>,
 }
 
 /// How logs look.
@@ -61,7 +59,6 @@ impl Settings {
             log: text("RINGFENCE_LOG"),
             log_format: if json { LogFormat::Json } else { LogFormat::Text },
             plain: given("NO_COLOR").is_some() || text("TERM").is_some_and(|term| term == "dumb"),
-            user_home,
         }
     }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use crate::sys::fd;
 pub use crate::sys::fd::Space;
@@ -127,11 +128,21 @@ fn reap_later(handle: OwnedFd) {
 pub struct SyscallListener(OwnedFd);
 
 impl SyscallListener {
-    /// Takes the next stopped call, refuses it, and tells what it was. Blocks unless polled readable first.
-    pub fn refuse_next(&self) -> io::Result<Stopped> {
-        let stopped = fence::next_stopped(self.0.as_fd())?;
+    /// Takes the next stopped call, refuses it, and tells what it was; `None`: there is none now. Never blocks.
+    pub fn refuse_next(&self) -> io::Result<Option<Stopped>> {
+        // The kernel's own way of asking for the next one waits for it, whatever the descriptor's flags say.
+        if !fd::is_readable(self.0.as_fd(), Duration::ZERO)? {
+            return Ok(None);
+        }
+        let stopped = match fence::next_stopped(self.0.as_fd()) {
+            // Its caller died meanwhile.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted) => {
+                return Ok(None);
+            }
+            other => other?,
+        };
         fence::refuse(self.0.as_fd(), stopped)?;
-        Ok(stopped)
+        Ok(Some(stopped))
     }
 }
 

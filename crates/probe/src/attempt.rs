@@ -7,12 +7,14 @@ pub(crate) mod hog;
 mod ipc;
 mod kernel;
 pub(crate) mod network;
-mod peers;
+pub(crate) mod peers;
 mod proc;
+mod rehearse;
 pub(crate) mod secrets;
 pub(crate) mod supervise;
 
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -93,6 +95,7 @@ pub fn attempt_main(arguments: &[String]) -> ExitCode {
         ["try", targets, ids @ ..] => try_all(targets, ids),
         ["hog", what, rest @ ..] => hog::run(what, rest),
         ["supervise", name] => supervise::run(name),
+        ["rehearse", folder, ids @ ..] => rehearse::run(folder, ids),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "this entry is for the probes",
@@ -209,7 +212,27 @@ pub(crate) fn judge_bytes(bytes: &[u8], marker: &str) -> Tried {
     }
 }
 
-/// Opens for writing what exists, and writes nothing: being let is enough.
-pub(crate) fn open_to_write(path: &str) -> io::Result<()> {
-    std::fs::File::options().write(true).open(path).map(drop)
+/// Opens for writing what exists, and writes nothing: being let is enough, but for what covers hidden files, where all
+/// that is written is lost.
+pub(crate) fn open_to_write(path: &str) -> Tried {
+    const NULL: u64 = 0x103;
+    let opened = std::fs::File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.metadata());
+    match opened {
+        Err(error) => Tried::Refused(error),
+        Ok(found) if found.rdev() == NULL => Tried::WithoutEffect("written to nowhere".to_owned()),
+        Ok(_) => Tried::Succeeded(String::new()),
+    }
+}
+
+/// A user namespace of one's own, with `more` namespaces in it, in which one is still somebody.
+pub(crate) fn nest(more: i32) -> io::Result<()> {
+    const NEW_USER: i32 = 0x1000_0000;
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    attack::unshare(NEW_USER | more)?;
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }

@@ -118,8 +118,8 @@ pub async fn run(
                 detail: why.to_owned(),
             },
             How::Inside => judge::lines(&probe, &lines, &stage),
-            How::Abuse => abuse::probe(&drive, probe.id, &lines).await,
-            How::Outside => drive.outside(probe.id).await,
+            How::Abuse => Box::pin(abuse::probe(&drive, probe.id, &lines)).await,
+            How::Outside => Box::pin(drive.outside(probe.id)).await,
         };
         tell(&probe, judged);
     }
@@ -204,7 +204,7 @@ impl Drive<'_> {
         let judged = match id {
             15 | 17 | 20 | 23 | 24 => files::probe(self, id).await,
             86 | 160 => crash::probe(self, id).await,
-            97 | 152 | 154 => reach::probe(self, id).await,
+            97 | 152 | 154 => Box::pin(reach::probe(self, id)).await,
             _ => orchestrator::probe(self, id).await,
         };
         judged.unwrap_or_else(|error| Judged::broken(format!("could not be tried: {}", chain(&error))))

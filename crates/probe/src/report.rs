@@ -50,6 +50,10 @@ pub struct Finding {
     pub detail: String,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the serializer hands fields out by reference"
+)]
 fn letter<S: Serializer>(class: &Class, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_char(class.letter())
 }

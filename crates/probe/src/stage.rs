@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
+use crate::attempt::peers::started;
 use crate::attempt::secrets::{READ, WRITTEN};
 use crate::targets::Targets;
 
@@ -147,7 +148,10 @@ fn folder() -> Result<TempDir, StageError> {
 fn random() -> io::Result<String> {
     let mut bytes = [0u8; 12];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!(
+        "{:024x}",
+        bytes.iter().fold(0u128, |all, byte| all << 8 | u128::from(*byte))
+    ))
 }
 
 fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
@@ -227,8 +231,6 @@ fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
     let own = |path: &Path| path.to_string_lossy().into_owned();
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let name = hidden.file_name().map(|name| name.to_string_lossy().into_owned());
-    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
-    let itself = rustix::process::getpid().as_raw_nonzero().get();
     let mut outside = words(&OUTSIDE);
     outside.push(own(hidden));
     Targets {
@@ -241,7 +243,7 @@ fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
         scratch: "/workspace".to_owned(),
         runtimes: words(&["/proc/1/exe", "/proc/self/exe", PROGRAM]),
         masks: words(&MASKS),
-        victims: std::iter::once(itself).chain(parent.filter(|pid| *pid > 1)).collect(),
+        victims: victims(),
         env: words(&["PATH", "HOME", "TMPDIR", "RINGFENCE"])
             .into_iter()
             .chain(policy.env().keys().cloned())
@@ -253,6 +255,16 @@ fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
         socket: own(&hidden.join("socket")),
         shared_memory: "/dev/shm".to_owned(),
     }
+}
+
+/// This process and its parent.
+fn victims() -> Vec<(i32, u64)> {
+    let parent = rustix::process::getppid().filter(|pid| !pid.is_init());
+    let both = std::iter::once(rustix::process::getpid())
+        .chain(parent)
+        .map(|pid| pid.as_raw_nonzero().get());
+    both.filter_map(|pid| started(pid).ok().map(|start| (pid, start)))
+        .collect()
 }
 
 /// This machine's addresses that are not loopback.

@@ -23,8 +23,8 @@ pub(crate) struct Targets {
     pub(crate) runtimes: Vec<String>,
     /// Mounts that hide something.
     pub(crate) masks: Vec<String>,
-    /// Processes outside.
-    pub(crate) victims: Vec<i32>,
+    /// Processes outside: number, and when they started, in the kernel's ticks.
+    pub(crate) victims: Vec<(i32, u64)>,
     /// The only names that may be in an environment.
     pub(crate) env: Vec<String>,
     /// Words that must be in no list of mounts or sockets.

@@ -45,6 +45,7 @@ pub enum ControlError {
 pub(crate) struct Control {
     socket: AsyncFd<OwnedFd>,
     orders: Orders,
+    packet: Vec<u8>,
 }
 
 impl Control {
@@ -52,11 +53,15 @@ impl Control {
         let copy = control.try_clone_to_owned().map_err(ControlError::Socket)?;
         rustix::io::ioctl_fionbio(&copy, true).map_err(|error| ControlError::Socket(error.into()))?;
         let interest = Interest::READABLE.add(Interest::WRITABLE);
-        #[expect(deprecated, reason = "an `OwnedFd` never changes its number, and the other way is unsafe code")]
+        #[expect(
+            deprecated,
+            reason = "an `OwnedFd` never changes its number, and the other way is unsafe code"
+        )]
         let socket = AsyncFd::with_interest(copy, interest).map_err(ControlError::Socket)?;
         Ok(Control {
             socket,
             orders: Orders::new(),
+            packet: vec![0; REPORT_BYTES],
         })
     }
 
@@ -96,10 +101,10 @@ impl Control {
     }
 
     async fn receive(&mut self) -> Result<Report, ControlError> {
-        let mut packet = [0; REPORT_BYTES];
+        let packet = &mut self.packet;
         let receive = self
             .socket
-            .async_io(Interest::READABLE, |inner| socket::receive(inner.as_fd(), &mut packet));
+            .async_io(Interest::READABLE, |inner| socket::receive(inner.as_fd(), packet));
         let (length, _) = match timeout(PATIENCE, receive).await {
             Err(_) => return Err(ControlError::Silent),
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => return Err(ControlError::Gone),
@@ -109,7 +114,7 @@ impl Control {
             return Err(ControlError::Gone);
         }
         let mut inbound = Inbound::control_only();
-        inbound.push(packet.get(..length).unwrap_or_default());
+        inbound.push(self.packet.get(..length).unwrap_or_default());
         match inbound.next() {
             Ok(Some(Item::Control(bytes))) => decode(bytes).map_err(|_| ControlError::Nonsense),
             _ => Err(ControlError::Nonsense),

@@ -324,13 +324,9 @@ pub(crate) async fn follow(
 async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<ringfence_jail::Stopped, RunError> {
     loop {
         let mut guard = listener.readable().await.map_err(RunError::Watch)?;
-        // The kernel may take a notice back when the caller dies, so "readable" is not a promise.
-        match guard.get_inner().refuse_next() {
-            Ok(stopped) => return Ok(stopped),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted) => {
-                guard.clear_ready();
-            }
-            Err(error) => return Err(RunError::Watch(error)),
+        match guard.get_inner().refuse_next().map_err(RunError::Watch)? {
+            Some(stopped) => return Ok(stopped),
+            None => guard.clear_ready(),
         }
     }
 }

@@ -151,7 +151,10 @@ impl Native {
         let mut jailed = jailed.await.map_err(|_| LaunchError::Abandoned)??;
         let control = Control::new(jailed.control())?;
         let listener = jailed.take_listener().ok_or(LaunchError::Abandoned)?;
-        #[expect(deprecated, reason = "the listener never changes its number, and the other way is unsafe code")]
+        #[expect(
+            deprecated,
+            reason = "the listener never changes its number, and the other way is unsafe code"
+        )]
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(LaunchError::Listener)?;
         Ok(Sandbox::new(
             Arc::clone(spec),

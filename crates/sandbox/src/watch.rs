@@ -69,7 +69,7 @@ impl Watch {
                     usage.peak_memory.unwrap_or_default(),
                 )
             }
-            None => (None, self.seen.cpu, self.seen.memory),
+            None => (self.judge_seen(), self.seen.cpu, self.seen.memory),
         };
         let limit = match limit {
             Some(limit) => Some(limit),
@@ -96,11 +96,16 @@ impl Watch {
 
     /// Without control groups: everything below the first process, added up.
     fn look_at_processes(&mut self, sandbox: &Sandbox) -> Option<Limit> {
-        let now = tree::totals(sandbox.pid());
-        self.seen = self.seen.most(now);
-        if now.memory > self.memory {
+        self.note_processes(sandbox);
+        self.judge_seen()
+    }
+
+    fn judge_seen(&self) -> Option<Limit> {
+        // The child itself is not the program's.
+        let own = self.seen.processes.saturating_sub(1);
+        if self.seen.memory > self.memory {
             Some(Limit::Memory)
-        } else if now.processes > self.processes {
+        } else if own > self.processes {
             Some(Limit::Processes)
         } else if self.seen.cpu >= self.cpu_time {
             Some(Limit::Cpu)

@@ -86,8 +86,8 @@ pub(crate) struct Follow {
     #[arg(short = 'n', long = "lines", default_value_t = 20, value_name = "N")]
     pub(crate) count: u32,
     /// Go on as more happens
-    #[arg(short, long)]
-    pub(crate) follow: bool,
+    #[arg(short = 'f', long = "follow")]
+    pub(crate) more: bool,
     /// Print lines of JSON
     #[arg(long)]
     pub(crate) json: bool,

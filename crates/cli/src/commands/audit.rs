@@ -29,7 +29,7 @@ pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer
 async fn tail(follow: &Follow, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
     let mut tail = store.tail(follow.count).await?;
     loop {
-        let page = if follow.follow {
+        let page = if follow.more {
             tail.next_page().await?
         } else {
             tail.page().await?

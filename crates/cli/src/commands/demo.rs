@@ -200,7 +200,8 @@ fn next_steps(printer: &Printer, kept: bool, started: Instant) -> String {
          ringfence exec -- CMD          any program of this machine, confined\n  \
          ringfence policy show          every rule in force, and what holds it here\n  \
          ringfence audit tail           what happened\n  \
-         ringfence doctor               what this machine can enforce\n\n{}",
+         ringfence doctor               what this machine can enforce\n  \
+         ringfence probe                try to break out, here and now\n\n{}",
         printer.paint(&format!("{took}; {kept}."), Style::Faint)
     )
 }

@@ -77,7 +77,7 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
         Err(fault) => findings.push(Finding::missing(
             "sandbox",
             fault.message.clone(),
-            machine::why_no_sandbox(),
+            Some(machine::why_no_sandbox()),
         )),
     }
     findings.push(machine::landlock());
@@ -103,17 +103,20 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
 }
 
 fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for finding in findings {
         let mark = match finding.state {
             State::Good => printer.paint("good   ", Style::Good),
             State::Limited => printer.paint("limited", Style::Warn),
             State::Missing => printer.paint("missing", Style::Bad),
         };
-        text.push_str(&format!("{mark}  {:<16} {}\n", finding.what, finding.detail));
-        if let Some(hint) = &finding.hint {
-            text.push_str(&format!("         {:<16} hint: {hint}\n", ""));
-        }
+        lines.push(format!("{mark}  {:<16} {}", finding.what, finding.detail));
+        lines.extend(
+            finding
+                .hint
+                .as_ref()
+                .map(|hint| format!("         {:<16} hint: {hint}", "")),
+        );
     }
     let verdict = match (works, soft) {
         (false, _) => "no sandbox can be made here".to_owned(),
@@ -123,8 +126,11 @@ fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) 
             soft.join(", ")
         ),
     };
-    text.push_str(&format!("\n{verdict}\n"));
-    text
+    lines.extend([String::new(), verdict, String::new()]);
+    lines.join(
+        "
+",
+    )
 }
 
 /// Rules that another machine would hold harder.

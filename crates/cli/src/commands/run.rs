@@ -12,7 +12,7 @@ use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::Language;
 use tokio::sync::mpsc;
 
-use crate::args::{Backend, Exec, Lang, Place, Run};
+use crate::args::{Exec, Lang, Place, Run};
 use crate::fault::{self, Fault, reason};
 use crate::print::Printer;
 use crate::print::execution::Around;
@@ -139,8 +139,8 @@ impl Task {
         } else {
             let mut screen = Screen::start(printer, interrupt.clone())?;
             let execution = follow(&engine, request, &mut screen, &interrupt).await;
-            let printed = screen.finish();
-            execution.and_then(|execution| Ok((execution, printed?)))
+            let shown = screen.finish();
+            execution.and_then(|execution| Ok((execution, shown?)))
         };
         leave(engine).await;
         let (execution, open_line) = result?;
@@ -226,19 +226,7 @@ async fn wished(interrupt: &Interrupt) {
 }
 
 fn refuse_what_is_not_there(place: &Place) -> Result<(), Fault> {
-    let backend = match place.backend {
-        Backend::Native => None,
-        Backend::Container => Some("container"),
-        Backend::Microvm => Some("microvm"),
-        Backend::Cluster => Some("cluster"),
-    };
-    if let Some(name) = backend {
-        let fault = Fault::refused(
-            "backend.unbuilt",
-            format!("the backend `{name}` comes later, this version has `native`"),
-        );
-        return Err(fault.rule("backends").hint("leave `--backend` out"));
-    }
+    place.backend.available()?;
     if let Some(session) = &place.session {
         let message = format!(
             "cannot go on with session `{session}`: a session outlives a command only under `serve`, which comes later"
@@ -288,10 +276,10 @@ fn read_file(path: &Path) -> Result<String, Fault> {
             "program.read",
             format!("cannot read `{}`: {}", path.display(), reason(&error)),
         );
-        match error.kind() {
-            io::ErrorKind::NotFound => fault.hint("look at the path; `-` reads the program from standard input"),
-            _ => fault,
+        if error.kind() == io::ErrorKind::NotFound {
+            return fault.hint("look at the path; `-` reads the program from standard input");
         }
+        fault
     };
     let file = std::fs::File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;

@@ -12,6 +12,10 @@ use crate::settings::trust;
 /// Accepts the folder's file as it is now. One that could not be used is not accepted.
 pub(crate) fn accept(trust: &Trust, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let file = trust.folder.join(config::FILE);
+    if !file.is_file() {
+        let message = format!("there is no `{}` in `{}`", config::FILE, trust.folder.display());
+        return Err(Fault::ours("trust.read", message).hint("name the folder that has one"));
+    }
     Config::find(Some(&file), settings, printer)?;
     let (folder, digest) = trust::accept(&file, settings)?;
     let short = digest.get(..12).unwrap_or(&digest);

@@ -73,8 +73,7 @@ pub(crate) fn what(kind: &Kind) -> String {
             )
         }
         Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused by `{rule}`"),
-        Kind::LimitHit { code, rule, .. } => format!("{code} by `{rule}`"),
-        Kind::Refused { code, rule, .. } => format!("{code} by `{rule}`"),
+        Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code} by `{rule}`"),
         Kind::StopRequested { by } => format!("by {by}"),
         Kind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
         Kind::FilesOut { files } => {

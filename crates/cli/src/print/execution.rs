@@ -70,7 +70,7 @@ impl Printer {
     fn value(&self, value: Option<&RawValue>, open_line: bool) -> Result<(), Fault> {
         let text = match value.map(RawValue::get) {
             None | Some("null") => return Ok(()),
-            Some(text) if self.stdout_is_terminal => escape::json(&layout::pretty(text)),
+            Some(text) if self.stdout_is_terminal() => escape::json(&layout::pretty(text)),
             Some(text) => layout::compact(text),
         };
         self.data(&format!("{}{text}\n", if open_line { "\n" } else { "" }))

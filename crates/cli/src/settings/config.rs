@@ -184,11 +184,8 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
             "policy" => config.policy = part.draft(value)?,
             "ceiling" => config.ceiling = part.draft(value)?,
             "runtimes" => {
-                config.python = part
-                    .fields(value, &["python"])?
-                    .remove("python")
-                    .map(|v| part.path("python", &v))
-                    .transpose()?
+                let python = part.fields(value, &["python"])?.remove("python");
+                config.python = python.map(|path| part.path("python", &path)).transpose()?;
             }
             _ => config.sinks = part.sinks(value)?,
         }
@@ -276,7 +273,9 @@ impl Part<'_> {
         let map = match value {
             Value::Null => return Ok(BTreeMap::new()),
             Value::Object(map) => map,
-            _ => return Err(self.fault(&format!("`{}` must have keys: {}", self.key, names.join(", ")))),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(self.fault(&format!("`{}` must have keys: {}", self.key, names.join(", "))));
+            }
         };
         for key in map.keys() {
             known(key, names, &format!("{}.", self.key))
@@ -308,12 +307,11 @@ impl Part<'_> {
         let (kind, inner) = match value {
             Value::String(kind) => (kind, Value::Null),
             Value::Object(map) if map.len() == 1 => map.into_iter().next().unwrap_or_default(),
-            _ => return Err(self.fault("a sink is `syslog`, `{ syslog: PATH }` or `{ file: PATH }`")),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                return Err(self.fault("a sink is `syslog`, `{ syslog: PATH }` or `{ file: PATH }`"));
+            }
         };
-        let path = match &inner {
-            Value::Object(map) => map.get("path").cloned().unwrap_or_default(),
-            other => other.clone(),
-        };
+        let path = inner.get("path").cloned().unwrap_or(inner);
         match kind.as_str() {
             "syslog" if path.is_null() => syslog(SYSLOG.into()),
             "syslog" => syslog(self.path("sinks.syslog", &path)?),

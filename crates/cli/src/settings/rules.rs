@@ -18,7 +18,7 @@ const FOLDER: &str = "/folder";
 pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) -> Result<Policy, Fault> {
     let set = changes(&rules.set, timeout)?;
     if let Some(path) = &rules.policy {
-        return own_word(named(path)?, &set);
+        return own_word(&named(path)?, &set);
     }
     let found = Path::new(FOUND);
     if found.symlink_metadata().is_ok() {
@@ -36,7 +36,7 @@ pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) ->
                 too_much(&error).hint("the operator's `policy` must stay under the operator's `ceiling`")
             })
         }
-        None => own_word(Draft::builtin(), &set),
+        None => own_word(&Draft::builtin(), &set),
     }
 }
 
@@ -95,8 +95,8 @@ fn changes(set: &[String], timeout: Option<&str>) -> Result<Draft, Fault> {
     Ok(relative_to(draft, &here))
 }
 
-fn own_word(draft: Draft, set: &Draft) -> Result<Policy, Fault> {
-    check_examples(&draft)?;
+fn own_word(draft: &Draft, set: &Draft) -> Result<Policy, Fault> {
+    check_examples(draft)?;
     let hint = "correct the key that is named";
     draft
         .layer(set)
@@ -191,6 +191,8 @@ fn check_examples(draft: &Draft) -> Result<(), Fault> {
 /// A document that was refused.
 pub(crate) fn unparsed(error: ParseError) -> Fault {
     let place = match error.line {
+        // A flag has no lines to look at.
+        _ if error.file.starts_with("--") => error.file,
         0 => error.file,
         line => format!("{}:{line}:{}", error.file, error.column),
     };

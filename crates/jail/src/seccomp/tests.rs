@@ -1,1 +1,147 @@
+#![expect(clippy::cast_sign_loss, reason = "constants of the system that are never negative")]
 
+use super::*;
+
+/// Runs a filter as the kernel would: on the call's number, the architecture and its arguments.
+fn judge(filter: &Filter, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+    let word = |offset: u32| match offset {
+        0 => number,
+        4 => architecture,
+        _ => {
+            let index = usize::try_from((offset - 16) / 8).unwrap();
+            u32::try_from(arguments[index] & 0xffff_ffff).unwrap()
+        }
+    };
+    let (mut at, mut value) = (0, 0);
+    loop {
+        let one = filter.0[at];
+        at += 1;
+        let jump = |taken: bool| usize::from(if taken { one.if_true } else { one.if_false });
+        match one.code {
+            0x20 => value = word(one.value),
+            0x06 => return one.value,
+            0x15 => at += jump(value == one.value),
+            0x35 => at += jump(value >= one.value),
+            0x45 => at += jump(value & one.value != 0),
+            0x05 => at += usize::try_from(one.value).unwrap(),
+            other => panic!("unknown instruction {other:#x}"),
+        }
+    }
+}
+
+const PERMISSION: u32 = REFUSE | libc::EPERM as u32;
+const ABSENT: u32 = REFUSE | libc::ENOSYS as u32;
+
+#[track_caller]
+fn check(profile: Profile, call: libc::c_long, arguments: [u64; 6], expected: u32) {
+    let answer = judge(&Filter::of(profile), ARCHITECTURE, number(call), arguments);
+    assert_eq!(answer, expected, "call {call} for {profile:?}: {answer:#x}");
+}
+
+#[test]
+fn every_call_gets_the_answer_of_its_list() {
+    let program = Filter::of(Profile::Program);
+    let checked: Vec<u32> = program_checks().into_iter().map(|(call, _)| call).collect();
+    for call in PROGRAM
+        .iter()
+        .map(|call| number(*call))
+        .filter(|call| !checked.contains(call))
+    {
+        assert_eq!(judge(&program, ARCHITECTURE, call, [0; 6]), ALLOW, "{call}");
+    }
+    for (call, name) in TOLD {
+        assert_eq!(judge(&program, ARCHITECTURE, number(*call), [0; 6]), TELL, "{name}");
+    }
+    for call in BANNED {
+        assert_eq!(
+            judge(&program, ARCHITECTURE, number(*call), [0; 6]),
+            PERMISSION,
+            "{call}"
+        );
+    }
+    for unknown in [999, 4096, FOREIGN - 1] {
+        assert_eq!(judge(&program, ARCHITECTURE, unknown, [0; 6]), ABSENT, "{unknown}");
+    }
+}
+
+#[test]
+fn foreign_interfaces_are_killed() {
+    const I386: u32 = 0x4000_0003;
+    for profile in [Profile::Program, Profile::Engine, Profile::Python] {
+        let filter = Filter::of(profile);
+        assert_eq!(judge(&filter, I386, 0, [0; 6]), KILL);
+        assert_eq!(judge(&filter, ARCHITECTURE, FOREIGN, [0; 6]), KILL);
+        assert_eq!(judge(&filter, ARCHITECTURE, u32::MAX, [0; 6]), KILL);
+    }
+}
+
+#[test]
+fn arguments_decide_where_they_matter() {
+    let first = |value: u64| [value, 0, 0, 0, 0, 0];
+    let second = |value: u64| [0, value, 0, 0, 0, 0];
+    let third = |first: u64, third: u64| [first, 0, third, 0, 0, 0];
+    for (call, arguments, expected) in [
+        (libc::SYS_clone, first(libc::SIGCHLD as u64), ALLOW),
+        (libc::SYS_clone, first(libc::CLONE_NEWUSER as u64), TELL),
+        (
+            libc::SYS_clone,
+            first(libc::CLONE_NEWNET as u64 | libc::SIGCHLD as u64),
+            TELL,
+        ),
+        (libc::SYS_clone3, first(0), ABSENT),
+        (libc::SYS_socket, first(libc::AF_UNIX as u64), ALLOW),
+        (libc::SYS_socket, first(libc::AF_INET6 as u64), ALLOW),
+        (libc::SYS_socket, third(libc::AF_NETLINK as u64, 0), ALLOW),
+        (libc::SYS_socket, third(libc::AF_NETLINK as u64, 12), PERMISSION),
+        (libc::SYS_socket, first(libc::AF_PACKET as u64), PERMISSION),
+        (libc::SYS_socket, first(libc::AF_ALG as u64), PERMISSION),
+        (libc::SYS_socket, first(libc::AF_VSOCK as u64), PERMISSION),
+        (libc::SYS_ioctl, second(0x5412), PERMISSION),
+        (libc::SYS_ioctl, second(0xffff_ffff_0000_5412), PERMISSION),
+        (libc::SYS_ioctl, second(0x541c), PERMISSION),
+        (libc::SYS_ioctl, second(0x5401), ALLOW),
+        (libc::SYS_personality, first(0xffff_ffff), ALLOW),
+        (libc::SYS_personality, first(0x0040_0000), PERMISSION),
+        (libc::SYS_mknodat, third(0, u64::from(libc::S_IFIFO)), ALLOW),
+        (libc::SYS_mknodat, third(0, u64::from(libc::S_IFCHR)), PERMISSION),
+        (libc::SYS_mknodat, third(0, u64::from(libc::S_IFBLK)), PERMISSION),
+    ] {
+        check(Profile::Program, call, arguments, expected);
+    }
+}
+
+#[test]
+fn engines_make_no_processes_and_no_sockets() {
+    for profile in [Profile::Engine, Profile::Python] {
+        for call in [
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+        ] {
+            check(profile, call, [0; 6], PERMISSION);
+        }
+    }
+    check(Profile::Engine, libc::SYS_clone, [0; 6], PERMISSION);
+    check(
+        Profile::Python,
+        libc::SYS_clone,
+        [libc::SIGCHLD as u64, 0, 0, 0, 0, 0],
+        PERMISSION,
+    );
+    check(
+        Profile::Python,
+        libc::SYS_clone,
+        [u64::from(CLONE_THREAD), 0, 0, 0, 0, 0],
+        ALLOW,
+    );
+}
+
+#[test]
+fn an_inner_filter_leaves_telling_to_the_outer_one() {
+    for (call, _) in TOLD {
+        check(Profile::Engine, *call, [0; 6], ALLOW);
+        check(Profile::Python, *call, [0; 6], ALLOW);
+    }
+}

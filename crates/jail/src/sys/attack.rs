@@ -11,7 +11,7 @@ mod sockets;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-pub use memory::{asynchronous_io, shared_segment, timers, write_through_memory_file};
+pub use memory::{asynchronous_io, shared_segment, timers, write_through_mapping, write_through_memory_file};
 pub use mounts::{
     Filesystem, change_root, clear_mount_attributes, make_device, mount_bind, mount_new, move_tree, open_by_handle,
     open_filesystem, open_tree, pivot, remount, to_handle, unmount,
@@ -20,7 +20,7 @@ pub use peers::{
     Child, Forked, become_traced, compare_processes, descriptor_of, fork_and, grow_processes, leave_daemon,
     make_orphan, read_memory_of, seize, set_user, signal, spare_child, write_own_memory,
 };
-pub use sockets::{push_into_terminal, resize_loopback_queue, socket, socket_pair, terminal_paste};
+pub use sockets::{push_into_terminal, resize_loopback, socket, socket_pair, terminal_paste};
 
 use super::check;
 use super::process::{self, Side};
@@ -30,9 +30,9 @@ use super::process::{self, Side};
 /// # Safety
 /// Whatever `number` reads or fills through an argument must be there, large enough, until the call is over.
 unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> io::Result<libc::c_long> {
-    let [a, b, c, d, e, f] = arguments;
+    let [one, two, three, four, five, six] = arguments;
     // SAFETY: the caller vouches for every argument that is an address.
-    check(unsafe { libc::syscall(number, a, b, c, d, e, f) })
+    check(unsafe { libc::syscall(number, one, two, three, four, five, six) })
 }
 
 /// A new descriptor that a call answered, owned.

@@ -117,7 +117,6 @@ pub(crate) fn poll<const N: usize>(
 }
 
 /// Whether reading would not block, now or within `patience`.
-#[cfg(feature = "inside")]
 pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<bool> {
     let milliseconds = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
     let mut one = libc::pollfd {

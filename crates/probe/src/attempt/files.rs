@@ -2,17 +2,16 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use ringfence_jail::attack::{self, Filesystem};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use super::{Attempt, Tried, attempt, open_to_write, read_secret};
+use super::{Attempt, Tried, attempt, nest, open_to_write, read_secret};
 use crate::targets::Targets;
 
-const NEW_USER: i32 = 0x1000_0000;
 const NEW_MOUNTS: i32 = 0x0002_0000;
 
 pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
@@ -111,7 +110,7 @@ fn change_mounts(id: u16, targets: &Targets) -> Vec<Attempt> {
         })],
         8 => vec![
             on_scratch("mount", |scratch| attack::mount_new(&tmpfs(), scratch)),
-            on_scratch("bind", |scratch| attack::mount_bind(Path::new("/"), scratch)),
+            on_scratch("bind", |scratch| attack::mount_bind(&scratch.join("."), scratch)),
             attempt("remount", move || {
                 apart();
                 attack::remount(&shown)
@@ -138,7 +137,7 @@ fn nested_overlay(targets: &Targets) -> Attempt {
         for folder in [&upper, &work, &at] {
             fs::create_dir_all(folder)?;
         }
-        attack::unshare(NEW_USER | NEW_MOUNTS)?;
+        nest(NEW_MOUNTS)?;
         let options = format!(
             "lowerdir={shown},upperdir={},workdir={},userxattr",
             upper.display(),
@@ -190,10 +189,11 @@ fn current_folder(targets: &Targets) -> Attempt {
 
 fn overwrite_runtime(path: &str) -> Attempt {
     let path = path.to_owned();
-    attempt(path.clone(), move || -> io::Result<()> {
-        let held: OwnedFd = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
-        open_to_write(&again)
+    attempt(path.clone(), move || {
+        match rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Err(error) => Tried::Refused(error.into()),
+            Ok(held) => open_to_write(&format!("/proc/self/fd/{}", held.as_raw_fd())),
+        }
     })
 }
 

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 
 use ringfence_jail::attack::{self, Filesystem};
 
-use super::{Attempt, attempt, open_to_write};
+use super::{Attempt, attempt, nest, open_to_write};
 use crate::targets::Targets;
 
-const NEW_USER: i32 = 0x1000_0000;
 const NEW_MOUNTS: i32 = 0x0002_0000;
 const NEW_NAMES: i32 = 0x0400_0000;
 const NEW_GROUPS: i32 = 0x0200_0000;
@@ -39,7 +38,7 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         148 => {
             let scratch = PathBuf::from(&targets.scratch);
             vec![attempt("nested mount", move || -> io::Result<()> {
-                attack::unshare(NEW_USER | NEW_MOUNTS | NEW_GROUPS)?;
+                nest(NEW_MOUNTS | NEW_GROUPS)?;
                 attack::mount_new(
                     &Filesystem {
                         kind: "cgroup2".to_owned(),
@@ -52,18 +51,18 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         149 => MEMBERS.into_iter().map(write).collect(),
         150 => vec![
             attempt("use a capability", || {
-                attack::unshare(NEW_USER | NEW_NAMES)?;
+                nest(NEW_NAMES)?;
                 attack::set_host_name()
             }),
             attempt("nested twice", || {
-                attack::unshare(NEW_USER)?;
-                attack::unshare(NEW_USER)
+                nest(0)?;
+                nest(0)
             }),
         ],
         151 => {
             let first = std::iter::once(1);
             first
-                .chain(targets.victims.iter().copied())
+                .chain(targets.victims.iter().map(|(pid, _)| *pid))
                 .map(|pid| {
                     attempt(format!("process {pid}"), move || {
                         let namespace: OwnedFd = File::open(format!("/proc/{pid}/ns/net"))?.into();

@@ -50,6 +50,7 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
         "flood" => flood(&mut io::stdout().lock(), most),
         "complain" => flood(&mut io::stderr().lock(), most),
         "busy" => busy(most)?,
+        "processors" => attack::use_every_processor()?,
         "blocked" => blocked()?,
         "daemon" => attack::leave_daemon(Duration::from_mins(5)).map(|()| 1)?,
         "orphans" => (0..most).take_while(|_| attack::make_orphan().is_ok()).count(),
@@ -204,11 +205,12 @@ fn fill_buffers() {
     std::hint::black_box(fill_sockets());
 }
 
-/// Fills the buffers of as many sockets as can be had and keeps them; answers the bytes.
+/// Fills the buffers of as many sockets as can be had, up to a bound, and keeps them; answers the bytes.
 fn fill_sockets() -> usize {
+    const MOST_PAIRS: usize = 120;
     let block = vec![1u8; 64 * 1024];
     let mut bytes = 0;
-    while let Ok((mut one, mut other)) = UnixStream::pair() {
+    for (mut one, mut other) in (0..MOST_PAIRS).map_while(|_| UnixStream::pair().ok()) {
         for end in [&mut one, &mut other] {
             if end.set_nonblocking(true).is_err() {
                 return bytes;
@@ -265,8 +267,8 @@ fn flood(out: &mut dyn io::Write, most: usize) -> usize {
 
 /// Every processor for `milliseconds`; answers the milliseconds of processor time that it got.
 fn busy(milliseconds: usize) -> io::Result<usize> {
-    let until = Instant::now() + Duration::from_millis(milliseconds as u64);
     const THREADS: usize = 8;
+    let until = Instant::now() + Duration::from_millis(milliseconds as u64);
     let spin = move || {
         // Where it is refused it was confined for good.
         let _ = attack::use_every_processor();

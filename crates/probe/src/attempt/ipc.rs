@@ -79,7 +79,7 @@ fn secret_at(address: io::Result<SocketAddr>, marker: &str) -> Tried {
         Err(error) => Tried::Refused(error),
         Ok(bytes) => match judge_bytes(&bytes, marker) {
             Tried::WithoutEffect(_) => Tried::Succeeded("connected".to_owned()),
-            other => other,
+            other @ (Tried::Succeeded(_) | Tried::Refused(_)) => other,
         },
     }
 }

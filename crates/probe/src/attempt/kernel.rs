@@ -69,7 +69,7 @@ pub(super) fn attempts(id: u16, _targets: &Targets) -> Vec<Attempt> {
         64 => families(),
         _ => vec![
             attempt("netfilter socket", || attack::socket(NETLINK, RAW, NETFILTER).map(drop)),
-            attempt("interface settings", attack::resize_loopback_queue),
+            attempt("interface settings", attack::resize_loopback),
             attempt("nested", || {
                 attack::unshare(NEW_USER | NEW_NET)?;
                 attack::socket(NETLINK, RAW, NETFILTER).map(drop)

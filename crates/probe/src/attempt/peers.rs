@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 
 use ringfence_jail::attack;
 use rustix::process::{getpid, getppid};
@@ -35,23 +36,31 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
             attempt("the first process", || attack::descriptor_of(1)),
             attempt("the parent", || attack::descriptor_of(parent())),
         ],
-        49 => targets.victims.iter().map(|pid| reach(*pid)).collect(),
+        49 => targets.victims.iter().map(|(pid, start)| reach(*pid, *start)).collect(),
         50 => vec![attempt("kcmp", || attack::compare_processes(own(), parent()))],
         _ => privileges(),
     }
 }
 
-/// Signal 0 asks whether a signal could be sent, and sends none.
-fn reach(pid: i32) -> Attempt {
-    attempt(format!("process {pid}"), move || -> Tried {
-        if fs::exists(format!("/proc/{pid}")).unwrap_or(false)
-            && own() < pid.saturating_add(64)
-            && own() > pid.saturating_sub(64)
-        {
-            return Tried::WithoutEffect("that number is a neighbour's of its own".to_owned());
+/// Signal 0 asks whether a signal could be sent, and sends none. A process with the same number may be a neighbour's own:
+/// that one started at another time.
+fn reach(pid: i32, start: u64) -> Attempt {
+    attempt(format!("process {pid}"), move || match attack::signal(pid, 0) {
+        Ok(()) if started(pid).is_ok_and(|found| found != start) => {
+            Tried::WithoutEffect("that number is another's".to_owned())
         }
-        attack::signal(pid, 0).into()
+        other => other.into(),
     })
+}
+
+/// When a process started, in ticks since the machine did.
+pub(crate) fn started(pid: i32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let after = text.rsplit_once(')').map(|(_, after)| after);
+    let field = after.and_then(|after| after.split_whitespace().nth(19));
+    field
+        .and_then(|field| field.parse().ok())
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 fn privileges() -> Vec<Attempt> {
@@ -97,6 +106,8 @@ fn setuid_mounts() -> Tried {
                 .is_none_or(|options| !options.split(',').any(|option| option == "nosuid"))
         })
         .filter_map(|line| line.split(' ').nth(4))
+        // A device that covers a hidden file is no program.
+        .filter(|point| fs::metadata(point).is_ok_and(|found| !found.file_type().is_char_device()))
         .collect();
     if open.is_empty() {
         Tried::WithoutEffect("all are nosuid".to_owned())

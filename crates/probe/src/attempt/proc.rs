@@ -58,9 +58,13 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         42 => other_roots(targets),
         43 => {
             let path = format!("{}/shared.txt", targets.shown);
-            vec![attempt("/proc/self/mem", move || {
-                attack::write_through_memory_file(Path::new(&path))
-            })]
+            let again = path.clone();
+            vec![
+                attempt("/proc/self/mem", move || {
+                    attack::write_through_memory_file(Path::new(&path))
+                }),
+                attempt("mapping", move || attack::write_through_mapping(Path::new(&again))),
+            ]
         }
         44 => SYSTEM.into_iter().map(|path| is_there(path, at(path))).collect(),
         _ => leaks(targets),
@@ -98,7 +102,11 @@ fn is_there(name: &str, path: String) -> Attempt {
 
 /// Through the roots and current folders of all processes that can be seen, and of those that are known.
 fn other_roots(targets: &Targets) -> Vec<Attempt> {
-    let (marker, canary, victims) = (targets.marker.clone(), targets.canary.clone(), targets.victims.clone());
+    let (marker, canary, victims) = (
+        targets.marker.clone(),
+        targets.canary.clone(),
+        targets.victims.iter().map(|(pid, _)| *pid).collect::<Vec<i32>>(),
+    );
     vec![attempt("roots", move || -> Tried {
         let seen = fs::read_dir("/proc").into_iter().flatten().flatten();
         let seen = seen.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 
-use super::{Attempt, Tried, attempt, read_secret};
+use super::{Attempt, Tried, attempt, open_to_write, read_secret};
 use crate::targets::Targets;
 
 /// Secrets that are read, by probe.
@@ -76,12 +76,14 @@ fn read(path: String, marker: &str) -> Attempt {
 }
 
 fn write(path: String) -> Attempt {
-    attempt(path.clone(), move || match File::options().append(true).open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            File::options().write(true).create_new(true).open(&path)?;
-            fs::remove_file(&path)
-        }
-        other => other.map(drop),
+    attempt(path.clone(), move || match open_to_write(&path) {
+        Tried::Refused(error) if error.kind() == io::ErrorKind::NotFound => File::options()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .and_then(|_| fs::remove_file(&path))
+            .into(),
+        other @ (Tried::Refused(_) | Tried::Succeeded(_) | Tried::WithoutEffect(_)) => other,
     })
 }
 
@@ -90,16 +92,16 @@ fn environments(targets: &Targets) -> Vec<Attempt> {
     vec![
         attempt("own", move || {
             let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-            judge(names.filter(|name| !known.contains(name)).collect())
+            judge(&names.filter(|name| !known.contains(name)).collect::<Vec<_>>())
         }),
         attempt("/proc", move || match other_environments(&in_proc) {
-            Ok(strange) => judge(strange),
+            Ok(strange) => judge(&strange),
             Err(error) => Tried::Refused(error),
         }),
     ]
 }
 
-fn judge(strange: Vec<String>) -> Tried {
+fn judge(strange: &[String]) -> Tried {
     if strange.is_empty() {
         Tried::WithoutEffect("nothing but what the policy gives".to_owned())
     } else {

@@ -19,7 +19,9 @@ const TINY_WORKSPACE: (&str, &str) = (
     r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB"}]"#,
 );
 const FEW_PROCESSES: (&str, &str) = ("proc.fork_limit", "16");
-const LITTLE_MEMORY: (&str, &str) = ("proc.mem_limit", "64MiB");
+const SMALL_TEMPORARY: (&str, &str) = ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#);
+/// Places in memory widen the limit by their own sizes, so they are small too.
+const LITTLE_MEMORY: &[(&str, &str)] = &[("proc.mem_limit", "64MiB"), SMALL_WORKSPACE, SMALL_TEMPORARY];
 const LITTLE_OUTPUT: (&str, &str) = ("proc.output", "64KiB");
 const ONE_SECOND: (&str, &str) = ("proc.wall_timeout", "1s");
 /// From the deadline to the verdict.
@@ -55,21 +57,21 @@ const THREADS: &[Hog] = &[Hog {
 const MEMORY: &[Hog] = &[
     Hog {
         part: "one",
-        settings: &[LITTLE_MEMORY],
+        settings: LITTLE_MEMORY,
         words: &["memory", "256"],
         limit: Some(Limit::Memory),
         most: 128,
     },
     Hog {
         part: "many",
-        settings: &[LITTLE_MEMORY],
+        settings: LITTLE_MEMORY,
         words: &["many", "8", "32"],
         limit: Some(Limit::Memory),
         most: 128,
     },
     Hog {
         part: "hidden",
-        settings: &[LITTLE_MEMORY],
+        settings: LITTLE_MEMORY,
         words: &["hidden", "8", "32"],
         limit: Some(Limit::Memory),
         most: 128,
@@ -80,18 +82,14 @@ const MEMORY: &[Hog] = &[
 const OTHER_MEMORY: &[Hog] = &[
     Hog {
         part: "shared segments",
-        settings: &[
-            LITTLE_MEMORY,
-            SMALL_WORKSPACE,
-            ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#),
-        ],
+        settings: LITTLE_MEMORY,
         words: &["segments", "256"],
         limit: Some(Limit::Memory),
         most: 128,
     },
     Hog {
         part: "memory files",
-        settings: &[LITTLE_MEMORY],
+        settings: LITTLE_MEMORY,
         words: &["memory-files"],
         limit: None,
         most: 0,
@@ -105,10 +103,7 @@ const OTHER_MEMORY: &[Hog] = &[
     },
     Hog {
         part: "writable places",
-        settings: &[
-            SMALL_WORKSPACE,
-            ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#),
-        ],
+        settings: &[SMALL_WORKSPACE, SMALL_TEMPORARY],
         words: &["places", "64"],
         limit: Some(Limit::Disk),
         most: 33,
@@ -118,11 +113,7 @@ const OTHER_MEMORY: &[Hog] = &[
 /// What the kernel keeps for sockets is counted by a control group or not at all.
 const BUFFERS: Hog = Hog {
     part: "socket buffers",
-    settings: &[
-        LITTLE_MEMORY,
-        SMALL_WORKSPACE,
-        ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#),
-    ],
+    settings: LITTLE_MEMORY,
     words: &["buffers", "10"],
     limit: Some(Limit::Memory),
     most: 128,
@@ -169,13 +160,13 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16, lines: &[Line]) -> Judged 
         72 => hogs(drive, PROCESSES).await,
         73 => hogs(drive, THREADS).await,
         74 => hogs(drive, MEMORY).await,
-        75 => other_memory(drive).await,
-        76 => disk(drive).await,
+        75 => Box::pin(other_memory(drive)).await,
+        76 => Box::pin(disk(drive)).await,
         77 => hogs(drive, INODES).await,
         78 => deep(drive).await,
         79 => hogs(drive, DESCRIPTORS).await,
         80 | 81 => floods(drive, id).await,
-        82 => never_end(drive).await,
+        82 => Box::pin(never_end(drive)).await,
         83 => processors(drive).await,
         84 => daemon(drive).await,
         _ => orphans(drive).await,
@@ -384,6 +375,16 @@ async fn processors(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     } else {
         FOR_MILLISECONDS
     };
+    if !rationed {
+        // Without a ration it is the processors themselves that are few: it must stay so.
+        let wider = drive.hog(&[quota], &["processors"]).await?;
+        if wider.held().is_none_or(|count| count > 1) {
+            return Ok(Judged::broken(format!(
+                "it made itself run on {:?} processors instead of 1",
+                wider.held()
+            )));
+        }
+    }
     let shot = drive.hog(&[quota], &["busy", "1000"]).await?;
     let got = shot.held().unwrap_or(usize::MAX);
     let words = format!("{got} ms of processor time in {FOR_MILLISECONDS} ms, {fair} are its share");

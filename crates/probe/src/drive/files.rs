@@ -58,7 +58,7 @@ fn copy(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Result<Collected, Co
 }
 
 fn take_out(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path, id: u16) -> Judged {
-    let fifo = (id == 24).then(|| make_fifo(sandbox)).unwrap_or_default();
+    let fifo = if id == 24 { make_fifo(sandbox) } else { String::new() };
     let started = Instant::now();
     let collected = match copy(drive, sandbox, to) {
         Ok(collected) => collected,

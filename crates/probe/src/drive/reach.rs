@@ -13,9 +13,9 @@ use crate::stage::{PROGRAM, Stage};
 
 pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
     match id {
-        97 => listen(drive).await,
-        152 => owner(drive).await,
-        _ => neighbour(drive).await,
+        97 => Box::pin(listen(drive)).await,
+        152 => Box::pin(owner(drive)).await,
+        _ => Box::pin(neighbour(drive)).await,
     }
 }
 

@@ -38,11 +38,14 @@ impl Shot {
     }
 }
 
+/// Who is told of output so far.
+pub(crate) type Told<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+
 /// Takes a program's output, and tells somebody of each piece.
 pub(crate) struct Kept<'a> {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
-    pub(crate) told: Option<&'a mut (dyn FnMut(&[u8]) + Send)>,
+    pub(crate) told: Option<Told<'a>>,
 }
 
 impl Kept<'_> {
@@ -119,8 +122,19 @@ pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task, kept: &mut Kept<'_
         ended,
         stdout,
         took,
-        left: descendants(sandbox.pid()).len(),
+        left: left_below(sandbox.pid()).await,
     })
+}
+
+/// Processes that are there for longer than the kernel needs to bury them.
+async fn left_below(first: i32) -> usize {
+    for _ in 0..50 {
+        if descendants(first).is_empty() {
+            return 0;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    descendants(first).len()
 }
 
 /// Every process below `pid` that can be seen.

@@ -12,7 +12,7 @@ async fn nothing_is_broken() {
     let native = Native::new(&format!("ringfence-escape-{}", std::process::id())).unwrap();
     let exe = Path::new(env!("CARGO_BIN_EXE_ringfence-probe-attempt"));
     let started = std::time::Instant::now();
-    let report = run(&native, &policy, exe, &mut |_| {}).await.unwrap();
+    let report = Box::pin(run(&native, &policy, exe, &mut |_| {})).await.unwrap();
     println!("{}{} ms", report.table(), started.elapsed().as_millis());
     let broken: Vec<_> = report
         .probes

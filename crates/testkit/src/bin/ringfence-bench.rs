@@ -64,7 +64,7 @@ impl Bench {
     }
 
     async fn warm(&mut self, tiny: &str) -> Result<()> {
-        let time = self.from_pool(Language::TypeScript, LINE, self.count(300)).await?;
+        let time = self.pooled(Language::TypeScript, LINE, self.count(300)).await?;
         let spawn = median(self.count(300), || peers::run(&[tiny]))?;
         self.row(
             "fresh execution of one line of TypeScript, warm pool",
@@ -75,7 +75,7 @@ impl Bench {
         Ok(())
     }
 
-    async fn from_pool(&self, language: Language, line: (&str, &str), count: usize) -> Result<Duration> {
+    async fn pooled(&self, language: Language, line: (&str, &str), count: usize) -> Result<Duration> {
         let spec = spec()?;
         let pool = Pool::new(Arc::clone(&self.native), 4);
         pool.warm(&spec, language, PRINCIPAL, 2).await?;
@@ -121,7 +121,7 @@ impl Bench {
     }
 
     async fn python(&mut self) -> Result<()> {
-        let time = self.from_pool(Language::Python, PYTHON_LINE, self.count(100)).await?;
+        let time = self.pooled(Language::Python, PYTHON_LINE, self.count(100)).await?;
         let bare = median(self.count(30), || peers::run(&["/usr/bin/python3", "-c", "pass"]))?;
         self.row(
             "one line of Python from the zygote, in the jail",
@@ -166,11 +166,11 @@ impl Bench {
     /// 1,000 one after another and 64 at once: nothing of this process or the machine grows.
     async fn no_growth(&self) -> Result<()> {
         let groups = self.native.remains();
-        let once = self.from_pool(Language::TypeScript, LINE, 20).await?;
+        let once = self.pooled(Language::TypeScript, LINE, 20).await?;
         self.at_once(4).await?;
         settle().await;
         let before = Traces::now(&groups)?;
-        self.from_pool(Language::TypeScript, LINE, self.count(1_000)).await?;
+        self.pooled(Language::TypeScript, LINE, self.count(1_000)).await?;
         self.at_once(if self.brief { 8 } else { 64 }).await?;
         settle().await;
         let after = Traces::now(&groups)?;

@@ -30,7 +30,7 @@ pub(super) fn user() -> Finding {
 }
 
 /// The usual reasons why an ordinary user may make no namespaces.
-pub(super) fn why_no_sandbox() -> Option<String> {
+pub(super) fn why_no_sandbox() -> String {
     let is = |path: &str, value: &str| read(path).is_some_and(|text| text == value);
     let hint = if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
         "user namespaces are switched off: `sudo sysctl kernel.unprivileged_userns_clone=1`"
@@ -41,7 +41,7 @@ pub(super) fn why_no_sandbox() -> Option<String> {
     } else {
         "in a container, allow user namespaces and mounts: with Docker `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`"
     };
-    Some(hint.to_owned())
+    hint.to_owned()
 }
 
 pub(super) fn landlock() -> Finding {

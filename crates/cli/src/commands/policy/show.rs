@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Shown;
-use crate::commands::inside::{self, Inside, Mounted};
+use crate::commands::inside::{self, Held, Inside, Mounted};
 use crate::fault::{Fault, NOT_HELD};
 use crate::print::Printer;
 use crate::settings::Settings;
@@ -53,31 +53,24 @@ pub(crate) async fn show(shown: &Shown, settings: &Settings, printer: &Printer) 
 
 /// A policy file that reads back as the same policy; the rest is comments.
 fn words(policy: &Policy, seen: Option<&Inside>) -> Result<String, Fault> {
-    let mut text = format!(
-        "# policy `{}`, digest {}\n{}",
-        policy.name(),
-        policy.digest(),
-        yaml(&policy.to_draft())?
-    );
-    let Some(seen) = seen else { return Ok(text) };
-    let mut section = |title: &str, lines: Vec<String>| {
-        text.push_str(&format!("\n# {title}\n"));
-        lines.iter().for_each(|line| text.push_str(&format!("#   {line}\n")));
+    let (name, digest) = (policy.name(), policy.digest());
+    let file = format!("# policy `{name}`, digest {digest}\n{}", yaml(&policy.to_draft())?);
+    let Some(seen) = seen else { return Ok(file) };
+    let held = |held: &Held| format!("{:<18} {}", held.rule, held.by);
+    let sections = [
+        ("held here by", seen.enforcement.iter().map(held).collect()),
+        (
+            "added to the environment",
+            seen.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        ),
+        ("added places", places(&seen.mounts)),
+        ("always", seen.always.clone()),
+    ];
+    let section = |(title, lines): (&str, Vec<String>)| {
+        let lines: Vec<String> = lines.iter().map(|line| format!("#   {line}\n")).collect();
+        format!("\n# {title}\n{}", lines.concat())
     };
-    section(
-        "held here by",
-        seen.enforcement
-            .iter()
-            .map(|held| format!("{:<18} {}", held.rule, held.by))
-            .collect(),
-    );
-    section(
-        "added to the environment",
-        seen.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
-    );
-    section("added places", places(&seen.mounts));
-    section("always", seen.always.clone());
-    Ok(text)
+    Ok(file + &sections.map(section).concat())
 }
 
 /// Places of one kind in one folder on one line.

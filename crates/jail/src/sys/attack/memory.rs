@@ -66,6 +66,30 @@ pub fn write_through_memory_file(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Tries to change the first byte of `path` through a shared mapping that becomes writable later; an error if it did not.
+pub fn write_through_mapping(path: &Path) -> io::Result<()> {
+    const PAGE: usize = 4096;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .or_else(|_| File::open(path))?;
+    let (none, shared) = (std::ptr::null_mut(), libc::MAP_SHARED);
+    // SAFETY: a new shared read-only mapping of a file; the kernel chooses a free place.
+    let place = unsafe { libc::mmap(none, PAGE, libc::PROT_READ, shared, file.as_raw_fd(), 0) };
+    if place == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the page at `place` was mapped above and belongs to nobody else.
+    check_int(unsafe { libc::mprotect(place, PAGE, libc::PROT_READ | libc::PROT_WRITE) })?;
+    let byte = place.cast::<u8>();
+    // SAFETY: the page is mapped and readable.
+    let now = unsafe { byte.read_volatile() };
+    // SAFETY: the page is mapped and writable; what is written is what was there.
+    unsafe { byte.write_volatile(now) };
+    Ok(())
+}
+
 /// Takes `count` places from the machine's one pool of asynchronous requests, until this process ends.
 pub fn asynchronous_io(count: u32) -> io::Result<()> {
     let mut context = 0usize;

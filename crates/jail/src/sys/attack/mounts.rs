@@ -152,7 +152,8 @@ pub fn open_by_handle(path: &Path) -> io::Result<()> {
     let handle = to_handle(path).unwrap_or(guessed);
     let place = std::fs::File::open(path)?;
     let number = place.as_raw_fd().cast_unsigned() as usize;
-    let flags = (libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned() as usize;
+    // Of folders alone: for those the kernel asks for the least.
+    let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC).cast_unsigned() as usize;
     // SAFETY: `handle` is as long as it says and outlives the call; the descriptor is borrowed for it.
     owned(unsafe {
         call(

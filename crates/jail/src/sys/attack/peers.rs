@@ -102,30 +102,38 @@ pub fn seize(pid: i32) -> io::Result<()> {
     unsafe { call(libc::SYS_ptrace, [request, pid.cast_unsigned() as usize, 0, 0, 0, 0]) }.map(drop)
 }
 
-fn move_memory(number: libc::c_long, pid: i32) -> io::Result<()> {
-    let (mut ours, mut theirs) = ([0u8; 8], [0u8; 8]);
+/// Eight bytes that are at the same place in every fork of this program.
+static EIGHT: [u8; 8] = [0; 8];
+
+fn move_memory(number: libc::c_long, pid: i32, there: *const u8) -> io::Result<()> {
+    let mut ours = [0u8; 8];
     let here = libc::iovec {
         iov_base: ours.as_mut_ptr().cast(),
         iov_len: ours.len(),
     };
     let there = libc::iovec {
-        iov_base: theirs.as_mut_ptr().cast(),
-        iov_len: theirs.len(),
+        iov_base: there.cast_mut().cast(),
+        iov_len: ours.len(),
     };
     let (here, there) = ((&raw const here) as usize, (&raw const there) as usize);
-    // SAFETY: both vectors describe eight writable bytes of ours. The callers write to no other process; what the second
-    // vector means in one that is read is for the kernel to check.
+    // SAFETY: the first vector describes eight writable bytes of ours. What the second means in a process that is read is
+    // for the kernel to check; the one caller that writes passes eight writable bytes of this process.
     unsafe { call(number, [pid.cast_unsigned() as usize, here, 1, there, 1, 0]) }.map(drop)
 }
 
 /// Reads memory of `pid`.
 pub fn read_memory_of(pid: i32) -> io::Result<()> {
-    move_memory(libc::SYS_process_vm_readv, pid)
+    move_memory(libc::SYS_process_vm_readv, pid, EIGHT.as_ptr())
 }
 
 /// Writes memory of this process by the call that writes memory of others.
 pub fn write_own_memory() -> io::Result<()> {
-    move_memory(libc::SYS_process_vm_writev, std::process::id().cast_signed())
+    let mut theirs = [0u8; 8];
+    move_memory(
+        libc::SYS_process_vm_writev,
+        std::process::id().cast_signed(),
+        theirs.as_mut_ptr(),
+    )
 }
 
 /// Leaves a process behind that belongs to no session of its maker's and waits `hold`.

@@ -31,23 +31,23 @@ pub fn socket_pair(family: i32, kind: i32, protocol: i32) -> io::Result<()> {
     }
 }
 
-/// Gives the loopback interface of this network namespace the queue length it usually has.
-pub fn resize_loopback_queue() -> io::Result<()> {
+/// Gives the loopback interface of this network namespace the largest packet it usually has.
+pub fn resize_loopback() -> io::Result<()> {
     #[repr(C)]
     struct Request {
         name: [u8; libc::IFNAMSIZ],
-        length: libc::c_int,
+        size: libc::c_int,
         rest: [u8; 20],
     }
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     let mut request = Request {
         name: [0; libc::IFNAMSIZ],
-        length: 1000,
+        size: 65536,
         rest: [0; 20],
     };
     request.name[..2].copy_from_slice(b"lo");
-    // SAFETY: SIOCSIFTXQLEN reads an ifreq of 40 bytes, which is the size of `request`.
-    check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFTXQLEN, &raw const request) }).map(|_| ())
+    // SAFETY: SIOCSIFMTU reads an ifreq of 40 bytes, which is the size of `request`.
+    check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFMTU, &raw const request) }).map(|_| ())
 }
 
 /// Pushes a character into `terminal` as if somebody had typed it; first makes it this session's own if it is none's.

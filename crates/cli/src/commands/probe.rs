@@ -1,0 +1,53 @@
+//! `ringfence probe`: the attempts to break out, made on this machine now.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use ringfence_probe::{Finding, Outcome};
+use ringfence_sandbox::Native;
+
+use crate::args::Probe;
+use crate::fault::{Fault, NOT_HELD, chain, launch, reason};
+use crate::print::Printer;
+use crate::settings::Settings;
+use crate::settings::config::Config;
+use crate::settings::rules;
+
+/// Runs the probes; exit 1 if one went through.
+pub(crate) async fn probe(args: &Probe, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    args.backend.available()?;
+    let config = Config::find(args.rules.config.as_deref(), settings, printer)?;
+    let policy = rules::in_force(&args.rules, None, &config)?;
+    let exe = std::env::current_exe().map_err(|error| {
+        Fault::ours(
+            "probe.program",
+            format!("cannot find this program's own file: {}", reason(&error)),
+        )
+    })?;
+    let native = Native::new(&format!("ringfence-probe-{}", std::process::id())).map_err(|error| launch(&error))?;
+    let mut done = 0_usize;
+    let mut told = |finding: &Finding| {
+        done += 1;
+        if printer.stderr_is_terminal() {
+            let mut stderr = std::io::stderr().lock();
+            // Where the terminal is gone nobody watches.
+            let _ = write!(stderr, "\r\u{1b}[K{done} {}", finding.name).and_then(|()| stderr.flush());
+        }
+    };
+    let report = Box::pin(ringfence_probe::run(&native, &policy, &exe, &mut told)).await;
+    if printer.stderr_is_terminal() {
+        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K");
+    }
+    let report = report
+        .map_err(|error| Fault::ours("probe.failed", chain(&error)).hint("`ringfence doctor` shows what works here"))?;
+    if args.json {
+        printer.json(&report)?;
+    } else {
+        printer.data(&report.table())?;
+    }
+    Ok(if report.count(Outcome::Broken) == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_HELD)
+    })
+}

@@ -1,0 +1,251 @@
+//! Each limit ends a program with its own verdict, in time, and leaves nothing behind.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::setting::{Setting, groups_with, processes_with};
+
+struct Case {
+    name: &'static str,
+    source: &'static str,
+    set: &'static [&'static str],
+    code: &'static str,
+    exit: i32,
+    status: &'static str,
+    rule: &'static str,
+}
+
+const CASES: [Case; 9] = [
+    Case {
+        name: "bomb.sh",
+        source: "bomb() { bomb | bomb; }; bomb",
+        set: &["proc.fork_limit=24"],
+        code: "limit.processes",
+        exit: 137,
+        status: "killed",
+        rule: "proc.fork_limit",
+    },
+    Case {
+        name: "hog.ts",
+        source: "const hoard: string[] = []; while (true) hoard.push(hoard.length + 'x'.repeat(1 << 20));",
+        set: &["proc.mem_limit=64MiB"],
+        code: "limit.memory",
+        exit: 137,
+        status: "killed",
+        rule: "proc.mem_limit",
+    },
+    Case {
+        name: "hog.py",
+        source: "hoard = []\nwhile True:\n    hoard.append(bytearray(1 << 20))\n",
+        set: &["proc.mem_limit=64MiB"],
+        code: "limit.memory",
+        exit: 137,
+        status: "killed",
+        rule: "proc.mem_limit",
+    },
+    Case {
+        name: "fill.sh",
+        source: "while :; do cat /dev/zero >>fill 2>/dev/null; done",
+        set: &["fs.mounts=[{path: /workspace, access: rw, quota: 4MiB}]"],
+        code: "limit.disk",
+        exit: 137,
+        status: "killed",
+        rule: "fs.mounts",
+    },
+    Case {
+        name: "inodes.sh",
+        source: "i=0; while :; do : 2>/dev/null >f$i; i=$((i+1)); done 2>/dev/null",
+        set: &["fs.mounts=[{path: /workspace, access: rw, quota: 1MiB}]"],
+        code: "limit.inodes",
+        exit: 137,
+        status: "killed",
+        rule: "fs.mounts",
+    },
+    Case {
+        name: "flood.sh",
+        source: "exec cat /dev/zero",
+        set: &["proc.output=64KiB"],
+        code: "limit.output",
+        exit: 137,
+        status: "killed",
+        rule: "proc.output",
+    },
+    Case {
+        name: "loop.ts",
+        source: "while (true) {}",
+        set: &["proc.wall_timeout=300ms"],
+        code: "limit.wall",
+        exit: 124,
+        status: "timed_out",
+        rule: "proc.wall_timeout",
+    },
+    Case {
+        name: "spin.sh",
+        source: "while :; do :; done",
+        set: &["proc.cpu_time=1s", "proc.wall_timeout=20s"],
+        code: "limit.cpu",
+        exit: 124,
+        status: "timed_out",
+        rule: "proc.cpu_time",
+    },
+    Case {
+        name: "sleep.sh",
+        source: "sleep 60",
+        set: &["proc.wall_timeout=200ms"],
+        code: "limit.wall",
+        exit: 124,
+        status: "timed_out",
+        rule: "proc.wall_timeout",
+    },
+];
+
+fn check(case: &Case) {
+    let setting = Setting::new();
+    setting.write(case.name, case.source);
+    let mut args = vec!["run", case.name, "--json"];
+    for change in case.set {
+        args.extend(["--set", change]);
+    }
+    let done = setting.run(&args);
+    let object: serde_json::Value =
+        serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}: {done:?}", case.name));
+    let told = (
+        &object["error"]["code"],
+        &object["exit_code"],
+        &object["status"],
+        &object["error"]["rule"],
+    );
+    assert_eq!(
+        told,
+        (
+            &json!(case.code),
+            &json!(case.exit),
+            &json!(case.status),
+            &json!(case.rule)
+        ),
+        "{}",
+        case.name
+    );
+    assert_eq!(done.code, Some(case.exit), "{}", case.name);
+    assert!(
+        object["error"]["hint"].is_string(),
+        "{}: a limit names the next step",
+        case.name
+    );
+    assert!(
+        done.took < Duration::from_secs(20),
+        "{} took {:?}",
+        case.name,
+        done.took
+    );
+    nothing_left(&setting, case.name);
+}
+
+/// No file of the lease, no workspace, no control group.
+fn nothing_left(setting: &Setting, name: &str) {
+    let names = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(setting.home().join(folder))
+            .into_iter()
+            .flatten()
+            .flatten();
+        entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    };
+    assert_eq!(names("workspaces"), Vec::<String>::new(), "{name}");
+    for lease in names("run") {
+        let id = lease.split('.').next().unwrap_or_default().to_owned();
+        assert_eq!(groups_with(&id), Vec::<std::path::PathBuf>::new(), "{name}");
+    }
+}
+
+#[test]
+fn each_limit_has_its_own_verdict() {
+    for case in &CASES {
+        check(case);
+    }
+}
+
+#[test]
+fn output_is_cut_with_a_notice() {
+    let setting = Setting::new();
+    let done = setting.run(&[
+        "exec",
+        "--set",
+        "proc.output=1KiB",
+        "--",
+        "sh",
+        "-c",
+        "head -c 5000 /dev/zero | tr '\\0' x",
+    ]);
+    assert_eq!((done.code, done.stdout.len()), (Some(0), 1024), "{done:?}");
+    assert!(
+        done.stderr
+            .contains("notice: stdout was cut after 1 KiB: `proc.output`"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn a_daemon_that_forks_twice_dies_with_its_run() {
+    let setting = Setting::new();
+    let mark = format!("{}", 100_000 + std::process::id());
+    let script = format!("(setsid sh -c 'sleep {mark} & sleep {mark}' >/dev/null 2>&1 &) ; echo started");
+    let done = setting.run(&["exec", "--", "sh", "-c", &script]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "started\n"), "{done:?}");
+    assert_eq!(processes_with(&format!("sleep\0{mark}")), Vec::<u32>::new());
+}
+
+#[test]
+fn a_forbidden_system_call_is_refused_and_told() {
+    let setting = Setting::new();
+    let object = setting.json(&["exec", "--json", "--timeout", "10s", "--", "unshare", "--user", "true"]);
+    assert_ne!(object["exit_code"], json!(0), "{object}");
+    assert_ne!(
+        object["exit_code"],
+        json!(124),
+        "the host hung until the deadline: {object}"
+    );
+    let rules: Vec<_> = object["violations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| &one["rule"])
+        .collect();
+    assert_eq!(rules, [&json!("proc.syscalls")], "{object}");
+    let done = setting.run(&["exec", "--timeout", "10s", "--", "unshare", "--user", "true"]);
+    assert!(
+        done.stderr
+            .contains("notice: refused syscall `unshare`: `proc.syscalls`"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn what_is_only_watched_is_refused_on_request_or_held_hard() {
+    let setting = Setting::new();
+    let object = setting.json(&["exec", "--json", "--require-hard", "--", "true"]);
+    if object["status"] == json!("refused") {
+        assert_eq!(
+            (&object["exit_code"], &object["error"]["code"]),
+            (&json!(126), &json!("policy.soft"))
+        );
+    } else {
+        let by = |rule: &str| {
+            object["enforcement"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|one| one["rule"] == rule)
+                .unwrap()["by"]
+                .clone()
+        };
+        assert_eq!(
+            (by("proc.mem_limit"), by("proc.fork_limit")),
+            (json!("cgroup"), json!("cgroup"))
+        );
+    }
+}

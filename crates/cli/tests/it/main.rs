@@ -1,0 +1,14 @@
+//! The program from outside, as people use it: the real binary, in a data folder of its own.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the program and read how it was given"
+)]
+
+mod files;
+mod journal;
+mod limits;
+mod messages;
+mod policy;
+mod programs;
+mod setting;

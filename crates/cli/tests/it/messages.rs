@@ -1,0 +1,264 @@
+//! What people read when something is wrong, and the exit code that goes with it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use crate::setting::{Setting, finish};
+
+fn check(setting: &Setting, args: &[&str], code: i32, message: &str) {
+    let done = setting.run(args);
+    assert_eq!(done.code, Some(code), "{args:?} {done:?}");
+    assert!(done.stderr.contains(message), "{args:?}\n{}", done.stderr);
+    assert_eq!(done.stdout, "", "{args:?}");
+    assert!(!done.stderr.contains("os error"), "{args:?}\n{}", done.stderr);
+}
+
+#[test]
+fn every_refusal_says_what_why_and_what_next() {
+    let setting = Setting::new();
+    setting.write("a.ts", "1");
+    setting.write("bin.ts", b"\xff\xfe\x00");
+    setting.write("huge.ts", vec![b' '; (16 << 20) + 1]);
+    setting.write("unknown.txt", "1");
+    fs::create_dir(setting.work().join("folder.ts")).unwrap();
+    let cases: [(&[&str], i32, &str); 19] = [
+        (
+            &["run", "nope.ts"],
+            127,
+            "error: cannot read `nope.ts`: no such file or directory\nhint: look at the path",
+        ),
+        (
+            &["run", "folder.ts"],
+            127,
+            "error: `folder.ts` is a folder, not a program\nhint: name a file in it",
+        ),
+        (
+            &["run", "bin.ts"],
+            127,
+            "error: `bin.ts` is not a text: byte 0 is not UTF-8\nhint: ",
+        ),
+        (
+            &["run", "huge.ts"],
+            125,
+            "error: `huge.ts` is longer than 16 MiB\nhint: put data into a file of its own",
+        ),
+        (
+            &["run", "unknown.txt"],
+            127,
+            "error: cannot tell the language of `unknown.txt` by its name\nhint: add `--lang",
+        ),
+        (&["run", "a.ts", "--lang", "cobol"], 125, "invalid value 'cobol'"),
+        (
+            &["run", "a.ts", "--set", "proc.mem_limt=1GiB"],
+            126,
+            "unknown key `proc.mem_limt`\nhint: did you mean `mem_limit`?",
+        ),
+        (
+            &["run", "a.ts", "--set", "proc.mem_limit=1GX"],
+            126,
+            "`1GX` is not an amount of bytes, write it like `512MiB`",
+        ),
+        (
+            &["run", "a.ts", "--set", "novalue"],
+            126,
+            "--set novalue: there is no `=`\nhint: write it like",
+        ),
+        (
+            &["run", "a.ts", "--timeout", "soon"],
+            126,
+            "rule: proc.wall_timeout\nhint: write it like `--timeout 30s`",
+        ),
+        (
+            &["run", "a.ts", "--policy", "nope.yaml"],
+            126,
+            "cannot read `nope.yaml`: no such file or directory\nhint: name a policy file, or a preset: default,",
+        ),
+        (
+            &["run", "a.ts", "--backend", "container"],
+            126,
+            "the backend `container` comes later",
+        ),
+        (
+            &["run", "a.ts", "--session", "s_1"],
+            126,
+            "a session outlives a command only under `serve`",
+        ),
+        (
+            &["run", "a.ts", "--file", "nope"],
+            125,
+            "cannot bring `nope` in: no such file or directory",
+        ),
+        (
+            &["run", "a.ts", "--file", "a.ts:../x"],
+            125,
+            "has a `.` or `..` segment\nhint: choose a plain name",
+        ),
+        (
+            &["run", "a.ts", "--config", "nope.yaml"],
+            125,
+            "cannot read `nope.yaml`: no such file or directory",
+        ),
+        (&["trust", "."], 125, "there is no `ringfence.yaml` in `.`"),
+        (&["session", "show", "nope"], 1, "`nope` is not a session id"),
+        (&["policy", "learn"], 1, "comes with the door out"),
+    ];
+    for (args, code, message) in cases {
+        check(&setting, args, code, message);
+    }
+}
+
+#[test]
+fn a_home_that_cannot_be_used_stops_everything() {
+    let setting = Setting::new();
+    let with_home = |home: &std::path::Path| {
+        let mut command = setting.command(&["exec", "--", "true"]);
+        command.env("RINGFENCE_HOME", home);
+        finish(command, &[])
+    };
+    let file = setting.write("file", "");
+    let done = with_home(&file);
+    assert_eq!(done.code, Some(125));
+    assert!(
+        done.stderr
+            .contains("not a directory\nhint: choose another data folder with `RINGFENCE_HOME`"),
+        "{}",
+        done.stderr
+    );
+    let open = setting.path("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let done = with_home(&open);
+    assert_eq!(done.code, Some(125));
+    assert!(
+        done.stderr
+            .contains("is open to others (mode 777)\nhint: run `chmod go-rwx "),
+        "{}",
+        done.stderr
+    );
+    let mut command = setting.command(&["exec", "--", "true"]);
+    command.env_remove("RINGFENCE_HOME").env_remove("HOME");
+    let done = finish(command, &[]);
+    assert_eq!(done.code, Some(125));
+    assert!(
+        done.stderr
+            .contains("neither `RINGFENCE_HOME` nor `HOME` is set\nhint: set `RINGFENCE_HOME`"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn a_damaged_journal_stops_runs_and_says_so() {
+    let setting = Setting::new();
+    assert_eq!(setting.run(&["exec", "--", "true"]).code, Some(0));
+    for side in ["ringfence.db-wal", "ringfence.db-shm"] {
+        let path = setting.home().join(side);
+        if path.exists() {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    fs::write(setting.home().join("ringfence.db"), vec![0x5a; 8192]).unwrap();
+    let done = setting.run(&["exec", "--", "true"]);
+    assert_eq!(done.code, Some(125), "{done:?}");
+    assert!(
+        done.stderr.contains("the journal `") && done.stderr.contains("hint: "),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_quietly() {
+    let setting = Setting::new();
+    let mut command = setting.command(&["exec", "--timeout", "20s", "--", "yes"]);
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = crate::setting::wait(child, std::time::Duration::from_secs(15));
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+        (Some(141), "")
+    );
+    assert!(setting.run(&["audit", "tail", "-n", "2"]).stdout.contains("cancelled"));
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_our_fault_not_the_programs() {
+    let setting = Setting::new();
+    let mut command = setting.command(&["exec", "--", "echo", "hi"]);
+    command.stdout(Stdio::from(
+        fs::OpenOptions::new().write(true).open("/dev/full").unwrap(),
+    ));
+    let done = finish(command, &[]);
+    assert_eq!(done.code, Some(125));
+    assert_eq!(
+        done.stderr,
+        "error: cannot write to standard output: no space left on device\n"
+    );
+}
+
+#[test]
+fn looking_makes_no_journal() {
+    let setting = Setting::new();
+    check(&setting, &["audit", "tail"], 1, "there is no journal in");
+    check(&setting, &["session", "list"], 0, "there is no journal in");
+    assert!(!setting.home().exists());
+}
+
+#[test]
+fn quiet_and_verbose() {
+    let setting = Setting::new();
+    setting.write("ringfence.yaml", "policy: {}\n");
+    assert_eq!(setting.run(&["-q", "exec", "--", "true"]).stderr, "");
+    let done = setting.run(&["exec", "-v", "--", "true"]);
+    assert!(
+        done.stderr.contains("completed: ") && done.stderr.contains("session s_"),
+        "{}",
+        done.stderr
+    );
+    let version = setting.run(&["--version"]);
+    assert_eq!(version.stdout, format!("ringfence {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn doctor_says_what_holds_here() {
+    let setting = Setting::new();
+    let object = setting.json(&["doctor", "--json"]);
+    assert_eq!(object["ok"], serde_json::json!(true), "{object}");
+    let looked: Vec<&str> = object["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["what"].as_str())
+        .collect();
+    for what in [
+        "system",
+        "user",
+        "sandbox",
+        "namespaces",
+        "system calls",
+        "landlock",
+        "control groups",
+        "python",
+        "limits",
+        "data folder",
+    ] {
+        assert!(looked.contains(&what), "{what}: {looked:?}");
+    }
+}
+
+#[test]
+fn the_demo_blocks_six_attempts_and_keeps_nothing() {
+    let setting = Setting::new();
+    let mut command = setting.command(&["demo"]);
+    command.env_remove("RINGFENCE_HOME");
+    let done = finish(command, &[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.stdout.matches("  blocked  ").count(), 6, "{}", done.stdout);
+    assert!(
+        done.stdout.contains("\"best\":\"north\"") && done.stdout.contains("the chain is unbroken"),
+        "{}",
+        done.stdout
+    );
+    assert!(!setting.path("user").exists());
+}

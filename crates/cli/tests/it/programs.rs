@@ -1,0 +1,202 @@
+//! Programs of every language, what they give back, and how it is printed.
+
+use serde_json::{Value, json};
+
+use crate::setting::{Done, Setting};
+
+fn check(done: &Done, code: i32, stdout: &str) {
+    assert_eq!((done.code, done.stdout.as_str()), (Some(code), stdout), "{done:?}");
+}
+
+#[test]
+fn typescript_filters_and_groups_twenty_megabytes_of_json() {
+    let setting = Setting::new();
+    let mut sales = String::from("[");
+    let mut total = 0_u64;
+    for number in 0..250_000_u64 {
+        let region = ["north", "south", "west"][usize::try_from(number % 3).unwrap()];
+        let amount = number * 7 % 100;
+        total += if number % 3 == 0 && amount >= 50 { amount } else { 0 };
+        let comma = if number == 0 { "" } else { "," };
+        sales.push_str(&format!(
+            r#"{comma}{{"id":{number},"region":"{region}","amount":{amount},"note":"a note that makes the file longer"}}"#
+        ));
+    }
+    sales.push(']');
+    assert!(sales.len() > 20_000_000, "{}", sales.len());
+    let data = setting.write("sales.json", &sales);
+    let program = r#"
+        type Sale = { region: string; amount: number };
+        const sales: Sale[] = JSON.parse(files.read("input/sales.json"));
+        const sums: Record<string, number> = {};
+        for (const { region, amount } of sales.filter(sale => sale.amount >= 50)) {
+            sums[region] = (sums[region] ?? 0) + amount;
+        }
+        console.log(sales.length);
+        ({ north: sums.north });
+    "#;
+    setting.write("group.ts", program);
+    let input = format!("{}:input/sales.json", data.display());
+    let done = setting.run(&["run", "group.ts", "--file", &input]);
+    check(&done, 0, &format!("250000\n{{\"north\":{total}}}\n"));
+}
+
+#[test]
+fn python_with_a_class_a_generator_and_csv() {
+    let setting = Setting::new();
+    setting.write("people.csv", "name,age\nAda,36\nGrace,45\nAlan,41\n");
+    let program = "import csv\n\nclass Person:\n    def __init__(self, name, age):\n        self.name, self.age = name, int(age)\n\n\
+        def people(path):\n    with open(path, newline='') as file:\n        for row in csv.DictReader(file):\n            yield Person(**row)\n\n\
+        old = [p for p in people('people.csv') if p.age > 40]\nprint(len(old))\n{'names': [p.name for p in old], 'sum': sum(p.age for p in old)}\n";
+    setting.write("people.py", program);
+    let done = setting.run(&["run", "people.py", "--file", "people.csv"]);
+    check(&done, 0, "2\n{\"names\":[\"Grace\",\"Alan\"],\"sum\":86}\n");
+}
+
+#[test]
+fn any_program_runs_confined() {
+    let setting = Setting::new();
+    let done = setting.run(&["exec", "--", "git", "--version"]);
+    assert!(
+        done.code == Some(0) && done.stdout.starts_with("git version "),
+        "{done:?}"
+    );
+    let done = setting.run(&["exec", "sh", "-c", "echo $0 $1 >&2; exit 3", "zero", "--json"]);
+    assert_eq!((done.code, done.stderr.as_str()), (Some(3), "zero --json\n"));
+    check(&setting.run(&["exec", "--", "id", "-u"]), 0, "1000\n");
+    check(&setting.run(&["exec", "--", "ls", "/home"]), 2, "");
+}
+
+#[test]
+fn a_shell_pipeline_reads_what_the_caller_gives() {
+    let setting = Setting::new();
+    setting.write(
+        "count.sh",
+        "grep -v '^#' | cut -d, -f2 | sort | uniq -c | sort -rn | awk '{print $2 \"=\" $1}'\n",
+    );
+    let done = setting.run_with(&["run", "count.sh"], b"# comment\n1,b\n2,a\n3,b\n");
+    check(&done, 0, "b=2\na=1\n");
+    let megabyte = vec![b'x'; 1 << 20];
+    check(
+        &setting.run_with(&["exec", "--", "wc", "-c"], &megabyte),
+        0,
+        "1048576\n",
+    );
+}
+
+#[test]
+fn a_program_from_standard_input_needs_its_language_and_takes_arguments() {
+    let setting = Setting::new();
+    let done = setting.run_with(&["run", "-", "--lang", "ts", "--", "a", "--b"], b"args");
+    check(&done, 0, "[\"a\",\"--b\"]\n");
+    let done = setting.run_with(&["run", "-"], b"1");
+    assert_eq!(done.code, Some(125));
+    assert!(done.stderr.contains("hint: add `--lang ts`"), "{}", done.stderr);
+}
+
+#[test]
+fn a_value_stands_on_a_line_of_its_own_and_null_is_not_printed() {
+    let setting = Setting::new();
+    let cases = [
+        ("1 + 1", "2\n"),
+        ("undefined", ""),
+        ("null", ""),
+        ("console.log('x')", "x\n"),
+        (
+            "console.log('x'); ({b: 1, a: [1, 'two']})",
+            "x\n{\"b\":1,\"a\":[1,\"two\"]}\n",
+        ),
+    ];
+    for (source, expected) in cases {
+        check(
+            &setting.run_with(&["run", "-", "--lang", "js"], source.as_bytes()),
+            0,
+            expected,
+        );
+    }
+    let done = setting.run_with(
+        &["run", "-", "--lang", "python"],
+        b"print('x', end='')\n12345678901234567890123",
+    );
+    check(&done, 0, "x\n12345678901234567890123\n");
+}
+
+#[test]
+fn bytes_pass_unchanged_where_nobody_watches() {
+    let setting = Setting::new();
+    let mut command = setting.command(&["exec", "--", "printf", r"\033]52;c;aGk=\007\377\200"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.stdout, b"\x1b]52;c;aGk=\x07\xff\x80");
+}
+
+#[test]
+fn json_is_one_object_of_the_promised_shape() {
+    let setting = Setting::new();
+    setting.write("a.ts", "console.log('out'); console.error('err'); ({ a: 1 })");
+    let done = setting.run(&["run", "a.ts", "--json"]);
+    assert_eq!(done.stdout.lines().count(), 1, "{done:?}");
+    let object: Value = serde_json::from_str(&done.stdout).unwrap();
+    let keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut promised = [
+        "execution_id",
+        "session_id",
+        "status",
+        "exit_code",
+        "value",
+        "stdout",
+        "stderr",
+        "error",
+        "diagnostics",
+        "calls",
+        "files",
+        "violations",
+        "truncated",
+        "usage",
+        "tokens",
+        "enforcement",
+        "policy",
+    ];
+    promised.sort_unstable();
+    assert_eq!(keys, promised);
+    assert_eq!(object["value"], json!({ "a": 1 }));
+    assert_eq!(
+        (&object["stdout"], &object["stderr"]),
+        (&json!("out\n"), &json!("err\n"))
+    );
+    assert_eq!(
+        (&object["status"], &object["exit_code"]),
+        (&json!("completed"), &json!(0))
+    );
+    // Also where there is no execution: a program that reads it finds the same keys.
+    let refused = setting.json(&["run", "a.ts", "--json", "--set", "proc.mem_limt=1"]);
+    let keys: Vec<&str> = refused.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, promised);
+    assert_eq!(
+        (&refused["status"], &refused["exit_code"]),
+        (&json!("refused"), &json!(126))
+    );
+}
+
+#[test]
+fn errors_name_file_and_line_and_keep_the_output() {
+    let setting = Setting::new();
+    setting.write("bad.ts", "let a = 1;\nlet b: = 3;\n");
+    let done = setting.run(&["run", "bad.ts"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.stderr.contains("error: bad.ts:2:"), "{}", done.stderr);
+    setting.write(
+        "throws.ts",
+        "console.log('before');\nconst f = (): never => { throw new Error('boom'); };\nf();\n",
+    );
+    let done = setting.run(&["run", "throws.ts"]);
+    check(&done, 1, "before\n");
+    assert!(done.stderr.contains("error: throws.ts:2:"), "{}", done.stderr);
+    let failed = setting.json(&["run", "throws.ts", "--json"]);
+    assert_eq!(
+        (&failed["status"], &failed["stdout"]),
+        (&json!("failed"), &json!("before\n"))
+    );
+    let done = setting.run(&["exec", "--", "no-such-program"]);
+    assert_eq!(done.code, Some(127));
+    assert!(done.stderr.contains("no-such-program"), "{}", done.stderr);
+}

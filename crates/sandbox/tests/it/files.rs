@@ -1,0 +1,118 @@
+//! Files in and out: only plain ones, only with plain names, following nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use ringfence_policy::RelPath;
+use ringfence_sandbox::{Change, Language, Verdict};
+
+use crate::harness::{code, native, policy, run, run_in, shell, spec};
+
+fn name(text: &str) -> RelPath {
+    text.parse().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.csv");
+    fs::write(&input, "a,b\n1,2\n").unwrap();
+    let native = native();
+    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let digest = sandbox.put(&input, &name("data/input.csv")).unwrap();
+    let before = [("data/input.csv".to_owned(), digest)].into();
+    let source = "const text = files.read('data/input.csv');\nfiles.write('out/report.txt', text.toUpperCase());\nfiles.write('data/new.csv', 'x');\ntext.length";
+    let ran = run_in(&mut sandbox, code(Language::TypeScript, source)).await;
+    assert_eq!((ran.ended.verdict, ran.value()), (Verdict::Finished, "8"), "{ran:?}");
+    let collected = sandbox.collect(&before, &policy(&[]).fs().deny).unwrap();
+    let found: Vec<(&str, u64, Change)> = collected
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.bytes, file.change))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("data/new.csv", 1, Change::Created),
+            ("out/report.txt", 8, Change::Created)
+        ]
+    );
+    let out = folder.path().join("out");
+    sandbox.copy_out(&collected.files, &out).unwrap();
+    assert_eq!(fs::read_to_string(out.join("out/report.txt")).unwrap(), "A,B\n1,2\n");
+    sandbox.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_plain_files_leave_and_without_their_modes() {
+    let native = native();
+    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let script = "echo x > plain; chmod 6777 plain; ln -s /etc/passwd link; ln -s .. up; mkfifo pipe; \
+                  mkdir -p .ssh deep; echo k > .ssh/id; echo s > deep/.env; echo y > deep/ok; ln plain hard";
+    let ran = run_in(&mut sandbox, shell(script)).await;
+    assert_eq!(ran.stderr, "", "{ran:?}");
+    let collected = sandbox.collect(&Default::default(), &policy(&[]).fs().deny).unwrap();
+    let mut found: Vec<&str> = collected.files.iter().map(|file| file.path.as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["deep/ok", "hard", "plain"]);
+    let mut skipped = collected.skipped.clone();
+    skipped.sort_unstable();
+    let skipped: Vec<(&str, &str)> = skipped.iter().map(|(path, why)| (path.as_str(), *why)).collect();
+    let expected = [
+        (".ssh", "fs.deny"),
+        ("deep/.env", "fs.deny"),
+        ("link", "a link"),
+        ("pipe", "not a plain file"),
+        ("up", "a link"),
+    ];
+    assert_eq!(skipped, expected);
+    let out = tempfile::tempdir().unwrap();
+    sandbox.copy_out(&collected.files, out.path()).unwrap();
+    let mode = fs::metadata(out.path().join("plain")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7111, 0, "{mode:o}");
+    sandbox.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_link_where_files_go_out_is_not_followed() {
+    let native = native();
+    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    run_in(&mut sandbox, shell("mkdir a; echo x > a/b; echo y > c")).await;
+    let collected = sandbox.collect(&Default::default(), &[]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (out, elsewhere) = (folder.path().join("out"), folder.path().join("elsewhere"));
+    fs::create_dir_all(&out).unwrap();
+    fs::create_dir_all(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, out.join("a")).unwrap();
+    assert!(sandbox.copy_out(&collected.files, &out).is_err());
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    sandbox.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_folder_is_seen_without_what_the_policy_hides() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for (path, text) in [
+        ("lib.py", "X = 41"),
+        (".env", "SECRET=1"),
+        (".ssh/id_rsa", "key"),
+        ("sub/key.pem", "key"),
+    ] {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let mounts = format!("[{{ path: /deps, access: ro, from: {} }}]", folder.path().display());
+    let script = "cat /deps/lib.py /deps/.env /deps/sub/key.pem; ls -A /deps/.ssh; echo no > /deps/x; rm /deps/lib.py";
+    let ran = run(shell(script), &[("fs.mounts", &mounts)]).await;
+    assert_eq!(ran.stdout, "X = 41", "{ran:?}");
+    assert!(ran.stderr.contains("Read-only file system"), "{ran:?}");
+    let ran = run(
+        code(Language::Python, "import lib\nlib.X + 1"),
+        &[("fs.mounts", &mounts)],
+    )
+    .await;
+    assert_eq!(ran.value(), "42", "{ran:?}");
+    assert_eq!(fs::read_to_string(folder.path().join(".env")).unwrap(), "SECRET=1");
+}

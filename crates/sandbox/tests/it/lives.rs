@@ -1,0 +1,180 @@
+//! The life of a sandbox: one execution after another, stopped, crashed, reused, gone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringfence_jail::cgroup::Machine;
+use ringfence_sandbox::{Language, Limit, Native, Output, Pool, Stop, Task, Verdict, Words};
+
+use crate::harness::{code, native, run, run_in, shell, spec};
+
+struct Deaf;
+
+impl Words for Deaf {
+    fn take(&mut self, _: Output, _: &[u8]) {}
+}
+
+#[tokio::test]
+async fn one_sandbox_runs_every_language_and_keeps_its_files() {
+    let native = native();
+    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    run_in(
+        &mut sandbox,
+        code(Language::TypeScript, "files.write('n', '1'); globalThis.left = 1"),
+    )
+    .await;
+    run_in(
+        &mut sandbox,
+        code(Language::Python, "files.write('n', files.read('n') + '2')"),
+    )
+    .await;
+    run_in(&mut sandbox, shell("printf 3 >> n")).await;
+    let ran = run_in(
+        &mut sandbox,
+        code(Language::JavaScript, "[files.read('n'), typeof globalThis.left]"),
+    )
+    .await;
+    assert_eq!(ran.value(), "[\"123\",\"undefined\"]", "{ran:?}");
+    sandbox.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn files_outlive_a_limit_that_ended_their_program() {
+    let native = native();
+    let mut sandbox = native.launch(&spec(&[("proc.wall_timeout", "300ms")])).await.unwrap();
+    let ran = run_in(&mut sandbox, shell("echo kept > f; sleep 10")).await;
+    assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall));
+    let ran = run_in(&mut sandbox, shell("cat f; ps ax 2>/dev/null | grep -c '[s]leep'")).await;
+    assert_eq!(ran.stdout.lines().next(), Some("kept"), "{ran:?}");
+    sandbox.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_ends_everything_at_once() {
+    let native = native();
+    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let (switch, mut stop) = Stop::new();
+    let pull = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        switch.send_replace(true);
+    };
+    let started = Instant::now();
+    let mut deaf = Deaf;
+    let (ended, ()) = tokio::join!(sandbox.run(shell("sleep 60"), &mut deaf, &mut stop), pull);
+    assert_eq!(ended.unwrap().verdict, Verdict::Cancelled);
+    assert!(started.elapsed() < Duration::from_secs(3));
+    sandbox.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pool_hands_out_clean_sandboxes() {
+    let pool = Pool::new(Arc::new(native()), 2);
+    let spec = spec(&[]);
+    for _ in 0..5 {
+        let mut sandbox = pool.take(&spec, Language::TypeScript, "somebody").await.unwrap();
+        let source = "const seen = files.list('/workspace').length; files.write('a/b', 'x'); seen";
+        let ran = run_in(&mut sandbox, code(Language::TypeScript, source)).await;
+        assert_eq!(ran.value(), "0", "{ran:?}");
+        pool.give_back(sandbox, Language::TypeScript, "somebody").await;
+    }
+    assert_eq!((pool.counts().hits, pool.counts().misses), (4, 1));
+    let other = pool.take(&spec, Language::TypeScript, "somebody else").await.unwrap();
+    assert_eq!(
+        (pool.counts().hits, pool.counts().misses),
+        (4, 2),
+        "never one sandbox for two principals"
+    );
+    other.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_killed_while_idle_is_replaced_unseen() {
+    let pool = Pool::new(Arc::new(native()), 2);
+    let spec = spec(&[]);
+    pool.warm(&spec, Language::TypeScript, "p", 1).await.unwrap();
+    let sandbox = pool.take(&spec, Language::TypeScript, "p").await.unwrap();
+    sandbox.kill().unwrap();
+    while sandbox.is_sound() {
+        tokio::task::yield_now().await;
+    }
+    pool.give_back(sandbox, Language::TypeScript, "p").await;
+    let mut fresh = pool.take(&spec, Language::TypeScript, "p").await.unwrap();
+    assert_eq!(
+        run_in(&mut fresh, code(Language::TypeScript, "6 * 7")).await.value(),
+        "42"
+    );
+    fresh.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn never_innocent_calls_are_told() {
+    let ran = run(shell("unshare -U true; mount -t tmpfs x /tmp; true"), &[]).await;
+    let told: Vec<&str> = ran.ended.violations.iter().map(|one| one.detail.as_str()).collect();
+    assert_eq!(told, ["unshare", "mount"], "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_crash_of_the_engine_is_a_verdict() {
+    let chain = format!("1{}", "+1".repeat(200_000));
+    let ran = run(code(Language::TypeScript, &chain), &[]).await;
+    assert!(
+        matches!(ran.ended.verdict, Verdict::Died | Verdict::Finished),
+        "{:?}",
+        ran.ended.verdict
+    );
+    let ran = run(code(Language::Python, "import os\nos.kill(os.getpid(), 9)"), &[]).await;
+    assert_eq!(ran.ended.outcome.unwrap().error.unwrap().code.as_str(), "python.ended");
+}
+
+/// A host without any control group, whoever runs this.
+async fn without_groups(task: Task, settings: &[(&str, &str)]) -> crate::harness::Ran {
+    let machine = Machine {
+        mounts: String::new(),
+        own: String::new(),
+    };
+    let native = Native::on(&machine, "ringfence-test-none").unwrap();
+    let spec = spec(settings);
+    assert!(!native.soft_rules(&spec).is_empty());
+    let mut sandbox = native.launch(&spec).await.unwrap();
+    let ran = run_in(&mut sandbox, task).await;
+    sandbox.end().await.unwrap();
+    ran
+}
+
+#[tokio::test]
+async fn limits_hold_without_control_groups() {
+    for (task, settings, limit) in [
+        (
+            shell("perl -e 'my @x; while (1) { push @x, \"x\" x 1000000; select undef, undef, undef, 0.002 }'"),
+            ("proc.mem_limit", "64MiB"),
+            Limit::Memory,
+        ),
+        (
+            code(Language::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"),
+            ("proc.mem_limit", "64MiB"),
+            Limit::Memory,
+        ),
+        (
+            shell("while :; do sleep 5 & done"),
+            ("proc.fork_limit", "24"),
+            Limit::Processes,
+        ),
+        (shell("while :; do :; done"), ("proc.cpu_time", "400ms"), Limit::Cpu),
+    ] {
+        let ran = without_groups(task, &[settings]).await;
+        assert_eq!(ran.ended.verdict, Verdict::Limit(limit), "{ran:?}");
+    }
+    let ran = without_groups(
+        code(
+            Language::TypeScript,
+            "let s = 0; for (let i = 0; i < 3e6; i++) s += i; s > 0",
+        ),
+        &[],
+    )
+    .await;
+    assert_eq!(
+        (ran.value(), ran.ended.usage.peak_memory > 0),
+        ("true", true),
+        "{ran:?}"
+    );
+}
