@@ -179,8 +179,8 @@ impl Native {
         }
         let processors = (!self.claim.has(Controller::Cpu))
             .then(|| usize::try_from(spec.limits.cpu.as_millis().div_ceil(1000)).unwrap_or(1));
-        // The first process, the child and the zygote are not the program's.
-        let processes = (!self.claim.has(Controller::Processes)).then(|| u64::from(spec.limits.processes) + 4);
+        // The first process, the child and the zygote are not the program's, and the watch must see more than the limit.
+        let processes = (!self.claim.has(Controller::Processes)).then(|| u64::from(spec.limits.processes) + 6);
         let largest = spec.writable.iter().map(|place| place.quota).max().unwrap_or(0);
         Ok(Plan {
             ids,

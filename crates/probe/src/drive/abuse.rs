@@ -1,5 +1,7 @@
 //! Taking too much: each hog has a sandbox of its own with small limits, and is judged by what the host saw.
 
+mod hogs;
+
 use std::time::Duration;
 
 use ringfence_sandbox::{Limit, Verdict};
@@ -9,148 +11,13 @@ use super::{Drive, Judged, ProbeError, chain, judge};
 use crate::attempt::{ENTRY, Line};
 use crate::report::Outcome;
 use crate::stage::PROGRAM;
-
-const SMALL_WORKSPACE: (&str, &str) = (
-    "fs.mounts",
-    r#"[{"path": "/workspace", "access": "rw", "quota": "8MiB"}]"#,
-);
-const TINY_WORKSPACE: (&str, &str) = (
-    "fs.mounts",
-    r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB"}]"#,
-);
-const FEW_PROCESSES: (&str, &str) = ("proc.fork_limit", "16");
-const SMALL_TEMPORARY: (&str, &str) = ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#);
-/// Places in memory widen the limit by their own sizes, so they are small too.
-const LITTLE_MEMORY: &[(&str, &str)] = &[("proc.mem_limit", "64MiB"), SMALL_WORKSPACE, SMALL_TEMPORARY];
-const LITTLE_OUTPUT: (&str, &str) = ("proc.output", "64KiB");
-const ONE_SECOND: (&str, &str) = ("proc.wall_timeout", "1s");
-/// From the deadline to the verdict.
-const LATE: Duration = Duration::from_millis(1500);
-
-/// A hog and the most it may get away with.
-struct Hog {
-    part: &'static str,
-    settings: &'static [(&'static str, &'static str)],
-    words: &'static [&'static str],
-    /// The verdict that ends it; `None`: it is only refused.
-    limit: Option<Limit>,
-    /// What it may say it held, in its own unit.
-    most: usize,
-}
-
-const PROCESSES: &[Hog] = &[Hog {
-    part: "processes",
-    settings: &[FEW_PROCESSES],
-    words: &["processes", "200"],
-    limit: Some(Limit::Processes),
-    most: 24,
-}];
-
-const THREADS: &[Hog] = &[Hog {
-    part: "threads",
-    settings: &[FEW_PROCESSES],
-    words: &["threads", "200"],
-    limit: Some(Limit::Processes),
-    most: 24,
-}];
-
-const MEMORY: &[Hog] = &[
-    Hog {
-        part: "one",
-        settings: LITTLE_MEMORY,
-        words: &["memory", "256"],
-        limit: Some(Limit::Memory),
-        most: 128,
-    },
-    Hog {
-        part: "many",
-        settings: LITTLE_MEMORY,
-        words: &["many", "8", "32"],
-        limit: Some(Limit::Memory),
-        most: 128,
-    },
-    Hog {
-        part: "hidden",
-        settings: LITTLE_MEMORY,
-        words: &["hidden", "8", "32"],
-        limit: Some(Limit::Memory),
-        most: 128,
-    },
-];
-
-/// The places in memory are the program's to fill; everything else here counts as its memory.
-const OTHER_MEMORY: &[Hog] = &[
-    Hog {
-        part: "shared segments",
-        settings: LITTLE_MEMORY,
-        words: &["segments", "256"],
-        limit: Some(Limit::Memory),
-        most: 128,
-    },
-    Hog {
-        part: "memory files",
-        settings: LITTLE_MEMORY,
-        words: &["memory-files"],
-        limit: None,
-        most: 0,
-    },
-    Hog {
-        part: "locked memory",
-        settings: &[],
-        words: &["locked"],
-        limit: None,
-        most: 1 << 20,
-    },
-    Hog {
-        part: "writable places",
-        settings: &[SMALL_WORKSPACE, SMALL_TEMPORARY],
-        words: &["places", "64"],
-        limit: Some(Limit::Disk),
-        most: 33,
-    },
-];
-
-/// What the kernel keeps for sockets is counted by a control group or not at all.
-const BUFFERS: Hog = Hog {
-    part: "socket buffers",
-    settings: LITTLE_MEMORY,
-    words: &["buffers", "10"],
-    limit: Some(Limit::Memory),
-    most: 128,
+use hogs::{
+    BUFFERS, DESCRIPTORS, DISK, FEW_PROCESSES, Hog, INODES, LITTLE_OUTPUT, MEMORY, ONE_SECOND, OTHER_MEMORY, PROCESSES,
+    SMALL_WORKSPACE, THREADS,
 };
 
-const DISK: &[Hog] = &[
-    Hog {
-        part: "one file",
-        settings: &[SMALL_WORKSPACE],
-        words: &["file", "64"],
-        limit: Some(Limit::Disk),
-        most: 8,
-    },
-    Hog {
-        part: "allocation",
-        settings: &[SMALL_WORKSPACE],
-        words: &["allocate", "64"],
-        limit: Some(Limit::Disk),
-        most: 8,
-    },
-];
-
-const INODES: &[Hog] = &[Hog {
-    part: "inodes",
-    settings: &[TINY_WORKSPACE],
-    words: &["inodes", "4000"],
-    limit: Some(Limit::Inodes),
-    most: 260,
-}];
-
-const DESCRIPTORS: &[Hog] = &[Hog {
-    part: "descriptors",
-    settings: &[("proc.open_files", "64")],
-    words: &["descriptors", "1000"],
-    limit: None,
-    most: 64,
-}];
+/// From the deadline to the verdict.
+const LATE: Duration = Duration::from_millis(1500);
 
 const ORPHANS: usize = 300;
 

@@ -170,7 +170,7 @@ fn ceilings() -> Judged {
         ("net.enabled", "true"),
         ("tools.default", "allow"),
     ];
-    let ceiling = Ceiling::from_draft(&Draft::builtin());
+    let ceiling = Ceiling::from_draft(Draft::builtin());
     let let_through = WIDER.into_iter().find(|(key, value)| {
         // A draft that cannot even be written is refused as well.
         Draft::empty()

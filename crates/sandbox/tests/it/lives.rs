@@ -114,14 +114,7 @@ async fn never_innocent_calls_are_told() {
 }
 
 #[tokio::test]
-async fn a_crash_of_the_engine_is_a_verdict() {
-    let chain = format!("1{}", "+1".repeat(200_000));
-    let ran = run(code(Language::TypeScript, &chain), &[]).await;
-    assert!(
-        matches!(ran.ended.verdict, Verdict::Died | Verdict::Finished),
-        "{:?}",
-        ran.ended.verdict
-    );
+async fn a_program_that_kills_its_own_interpreter_is_told_so() {
     let ran = run(code(Language::Python, "import os\nos.kill(os.getpid(), 9)"), &[]).await;
     assert_eq!(ran.ended.outcome.unwrap().error.unwrap().code.as_str(), "python.ended");
 }
