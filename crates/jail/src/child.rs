@@ -3,6 +3,7 @@
 //! Everything here runs between `clone3` and `execveat` in a copy of a process with other threads: no allocation, no
 //! lock, no panic. Only signal-safe functions of [`crate::sys`] are called, on memory that was made ready before.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -124,6 +125,7 @@ fn confine(compiled: &mut Compiled, ends: &Ends<'_>) -> Result<std::convert::Inf
         process::drop_groups().map_err(at(Stage::Identity))?;
     }
     process::become_user(compiled.inside).map_err(at(Stage::Identity))?;
+    cap_namespace().map_err(at(Stage::Identity))?;
     build_root(compiled)?;
     mount::become_root().map_err(at(Stage::Enter))?;
     mount::restrict(c"/", attr::RDONLY).map_err(at(Stage::Enter))?;
@@ -147,6 +149,27 @@ fn wait_for_maps(status: BorrowedFd<'_>) -> Result<(), Failed> {
         Ok(_) => Err(at(Stage::Wait)(io::ErrorKind::UnexpectedEof.into())),
         Err(error) => Err(at(Stage::Wait)(error)),
     }
+}
+
+/// What the kernel counts for each user namespace: without a share of its own, one sandbox could use up its user's.
+const SHARES: [(&CStr, &[u8]); 5] = [
+    (c"/proc/sys/user/max_inotify_instances", b"16"),
+    (c"/proc/sys/user/max_inotify_watches", b"16384"),
+    (c"/proc/sys/user/max_fanotify_groups", b"0"),
+    (c"/proc/sys/user/max_user_namespaces", b"0"),
+    (c"/proc/sys/user/max_net_namespaces", b"1"),
+];
+
+/// A host whose `/proc/sys` is closed to us, or an older kernel without a counter, has no shares to give.
+fn cap_namespace() -> io::Result<()> {
+    for (path, share) in SHARES {
+        let written = fd::open_at(None, path, libc::O_WRONLY, 0).and_then(|file| fd::write_all(file.as_fd(), share));
+        match written.as_ref().map_err(io::Error::raw_os_error) {
+            Ok(()) | Err(Some(libc::ENOENT | libc::EACCES | libc::EROFS | libc::EPERM)) => {}
+            Err(_) => return written,
+        }
+    }
+    Ok(())
 }
 
 fn build_root(compiled: &Compiled) -> Result<(), Failed> {
@@ -199,7 +222,7 @@ fn build(step: &Step, compiled: &Compiled) -> io::Result<()> {
     }
 }
 
-fn touch(path: &std::ffi::CStr) -> io::Result<OwnedFd> {
+fn touch(path: &CStr) -> io::Result<OwnedFd> {
     fd::open_at(None, path, libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW, 0o644)
 }
 
@@ -208,7 +231,7 @@ fn opened(compiled: &Compiled, index: usize) -> io::Result<BorrowedFd<'_>> {
     opened.map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn if_there(path: &std::ffi::CStr, missing: Missing) -> io::Result<Option<OwnedFd>> {
+fn if_there(path: &CStr, missing: Missing) -> io::Result<Option<OwnedFd>> {
     match fd::open_at(None, path, libc::O_PATH | libc::O_NOFOLLOW, 0) {
         Ok(place) => Ok(Some(place)),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) && missing == Missing::Fine => Ok(None),

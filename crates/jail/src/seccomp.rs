@@ -93,6 +93,8 @@ impl Filter {
                 rules.extend(told(Action::Allow));
                 rules.push((number(libc::SYS_clone), Action::Check(Check::ThreadOnly)));
                 rules.push((number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)));
+                // What an event loop wakes itself with.
+                rules.push(pairs());
                 compile(rules, refused)
             }
         }
@@ -135,6 +137,12 @@ pub(crate) fn name_of(number: i32) -> Option<&'static str> {
     told.or_else(|| (number == libc::SYS_clone).then_some("clone with a new namespace"))
 }
 
+/// Pairs of unix sockets only.
+fn pairs() -> (u32, Action) {
+    const UNIX: &[u32] = &[libc::AF_UNIX.cast_unsigned()];
+    (number(libc::SYS_socketpair), Action::Check(Check::OneOf(0, UNIX)))
+}
+
 fn program_checks() -> Vec<(u32, Action)> {
     const TIOCSTI: u32 = 0x5412;
     const TIOCLINUX: u32 = 0x541c;
@@ -149,6 +157,7 @@ fn program_checks() -> Vec<(u32, Action)> {
         // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
         (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
         (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
+        pairs(),
         (
             number(libc::SYS_ioctl),
             Action::Check(Check::NoneOf(1, &[TIOCSTI, TIOCLINUX])),

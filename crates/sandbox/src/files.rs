@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Glob, RelPath};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2, statat, unlinkat};
 use sha2::{Digest, Sha256};
 
 use crate::running::Sandbox;
@@ -126,12 +126,18 @@ impl Sandbox {
         })
     }
 
+    fn quota(&self) -> u64 {
+        self.places()
+            .find(|(place, _)| place.path == WORKSPACE)
+            .map_or(0, |(place, _)| place.quota)
+    }
+
     /// The digests of what is in the workspace now, to compare with later.
     pub fn snapshot(&self) -> Result<BTreeMap<String, String>, CollectError> {
         let Some(workspace) = self.place(WORKSPACE) else {
             return Ok(BTreeMap::new());
         };
-        let mut walk = Walk::new(workspace, &[]);
+        let mut walk = Walk::new(workspace, &[], self.quota());
         walk.folder(".", 0)?;
         Ok(walk
             .found
@@ -145,7 +151,7 @@ impl Sandbox {
         let Some(workspace) = self.place(WORKSPACE) else {
             return Ok(Collected::default());
         };
-        let mut walk = Walk::new(workspace, deny);
+        let mut walk = Walk::new(workspace, deny, self.quota());
         walk.folder(".", 0)?;
         let mut collected = Collected {
             files: Vec::new(),
@@ -226,6 +232,17 @@ fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: File) -> io::Result<
             "something else than a plain file is there",
         ));
     }
+    let copied = copy(&mut from, &mut to);
+    if copied.is_err() {
+        // Half a file is worse than none. One that cannot be removed either is told by the error that follows.
+        let (above, last) = text.rsplit_once('/').unwrap_or((".", text));
+        let _ = open_beneath(root, above, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
+            .and_then(|folder| Ok(unlinkat(folder, last, AtFlags::empty())?));
+    }
+    copied
+}
+
+fn copy(from: &mut File, to: &mut File) -> io::Result<String> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -255,15 +272,18 @@ struct Walk<'a> {
     deny: &'a [Glob],
     found: Vec<(RelPath, u64, String)>,
     skipped: Vec<(String, &'static str)>,
+    /// Bytes that may still be found: a file with holes can claim more than its place ever held.
+    left: u64,
 }
 
 impl<'a> Walk<'a> {
-    fn new(root: BorrowedFd<'a>, deny: &'a [Glob]) -> Walk<'a> {
+    fn new(root: BorrowedFd<'a>, deny: &'a [Glob], quota: u64) -> Walk<'a> {
         Walk {
             root,
             deny,
             found: Vec::new(),
             skipped: Vec::new(),
+            left: quota,
         }
     }
 
@@ -355,14 +375,19 @@ impl<'a> Walk<'a> {
             OFlags::RDONLY | OFlags::NONBLOCK,
             Mode::empty(),
         );
-        match opened.and_then(|handle| digest(File::from(handle))) {
-            Ok((bytes, digest)) => self.found.push((path, bytes, digest)),
-            Err(_) => self.skipped.push((path.as_str().to_owned(), "not readable")),
+        match opened.and_then(|handle| digest(File::from(handle), self.left)) {
+            Ok(Some((bytes, digest))) => {
+                self.left -= bytes;
+                self.found.push((path, bytes, digest));
+            }
+            Ok(None) => self.skip(&path, "larger than its place"),
+            Err(_) => self.skip(&path, "not readable"),
         }
     }
 }
 
-fn digest(mut file: File) -> io::Result<(u64, String)> {
+/// Length and digest; `None`: longer than `most`.
+fn digest(mut file: File, most: u64) -> io::Result<Option<(u64, String)>> {
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -372,9 +397,12 @@ fn digest(mut file: File) -> io::Result<(u64, String)> {
     loop {
         let count = file.read(&mut buffer)?;
         if count == 0 {
-            return Ok((bytes, hex(&digest.finalize())));
+            return Ok(Some((bytes, hex(&digest.finalize()))));
         }
         bytes += count as u64;
+        if bytes > most {
+            return Ok(None);
+        }
         digest.update(buffer.get(..count).unwrap_or_default());
     }
 }

@@ -96,7 +96,9 @@ impl Scan<'_> {
             .to_str()
             .ok_or_else(|| ScanError::Name { path: path.to_owned() })?;
         let relative: RelPath = text.parse().map_err(|_| ScanError::Name { path: path.to_owned() })?;
-        if self.is_hidden(&relative, found.is_dir()) {
+        // A socket, a pipe or a device is a way to whoever is at its other end, whatever its mount says.
+        let plain = found.is_dir() || found.is_file();
+        if !plain || self.is_hidden(&relative, found.is_dir()) {
             let kind = if found.is_dir() {
                 HiddenKind::Folder
             } else {

@@ -169,7 +169,6 @@ pub(super) const PYTHON_MORE: &[c_long] = &[
     libc::SYS_dup,
     libc::SYS_dup3,
     libc::SYS_pipe2,
-    libc::SYS_socketpair,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
     libc::SYS_setsockopt,
@@ -370,7 +369,6 @@ pub(super) const PROGRAM: &[c_long] = &[
     libc::SYS_nanosleep,
     libc::SYS_gettimeofday,
     libc::SYS_times,
-    libc::SYS_socketpair,
     libc::SYS_bind,
     libc::SYS_listen,
     libc::SYS_accept,
@@ -485,11 +483,6 @@ pub(super) const PROGRAM: &[c_long] = &[
     libc::SYS_remap_file_pages,
     libc::SYS_get_mempolicy,
     libc::SYS_process_madvise,
-    libc::SYS_io_setup,
-    libc::SYS_io_destroy,
-    libc::SYS_io_submit,
-    libc::SYS_io_cancel,
-    libc::SYS_io_getevents,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_open,
     #[cfg(target_arch = "x86_64")]
