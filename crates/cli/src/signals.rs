@@ -1,12 +1,16 @@
-//! Ctrl-C and its kin: the first ends what runs and lets it be written down, the second ends this program.
+//! Ctrl-C and its kin: the first ends what runs and lets it be written down; the second, or a long wait, ends this program.
 //!
 //! They are heard on a thread of their own, so that they work while files are copied or a terminal is slow.
 
 use std::io;
 use std::thread;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+/// Whatever runs has ended and is written down by then, unless something of ours is stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why what runs should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +63,7 @@ impl Interrupt {
 }
 
 fn hear(interrupt: &Interrupt) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return tracing::warn!(%error, "cannot listen for signals"),
     };
@@ -71,19 +75,16 @@ fn hear(interrupt: &Interrupt) {
             Ok(Err(_)) => return,
             Err(error) => return tracing::warn!(%error, "cannot listen for signals"),
         };
-        let mut heard = false;
-        loop {
-            let number = tokio::select! {
+        let mut next = async || {
+            tokio::select! {
                 _ = interrupted.recv() => 2,
                 _ = terminated.recv() => 15,
                 _ = hung_up.recv() => 1,
-            };
-            if heard {
-                end(number);
             }
-            heard = true;
-            interrupt.wish(Wish::Signal);
-        }
+        };
+        let number = next().await;
+        interrupt.wish(Wish::Signal);
+        end(tokio::time::timeout(PATIENCE, next()).await.unwrap_or(number));
     });
 }
 

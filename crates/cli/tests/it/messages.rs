@@ -15,6 +15,7 @@ fn check(setting: &Setting, args: &[&str], code: i32, message: &str) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "cases are data")]
 fn every_refusal_says_what_why_and_what_next() {
     let setting = Setting::new();
     setting.write("a.ts", "1");

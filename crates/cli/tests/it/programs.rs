@@ -18,9 +18,9 @@ fn typescript_filters_and_groups_twenty_megabytes_of_json() {
         let amount = number * 7 % 100;
         total += if number % 3 == 0 && amount >= 50 { amount } else { 0 };
         let comma = if number == 0 { "" } else { "," };
-        sales.push_str(&format!(
+        sales.extend([format!(
             r#"{comma}{{"id":{number},"region":"{region}","amount":{amount},"note":"a note that makes the file longer"}}"#
-        ));
+        )]);
     }
     sales.push(']');
     assert!(sales.len() > 20_000_000, "{}", sales.len());

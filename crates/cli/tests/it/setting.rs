@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No test waits longer for the program.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where a test runs the program.
 pub(crate) struct Setting {
@@ -132,8 +132,8 @@ pub(crate) fn wait(mut child: Child, patience: Duration) -> Output {
         let (stdout, stderr) = (readers.0.join(), readers.1.join());
         panic!(
             "it did not end within {patience:?}: {:?} {:?}",
-            stdout.map(show),
-            stderr.map(show)
+            stdout.map(|out| show(&out)),
+            stderr.map(|err| show(&err))
         )
     };
     Output {
@@ -143,8 +143,8 @@ pub(crate) fn wait(mut child: Child, patience: Duration) -> Output {
     }
 }
 
-fn show(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
+fn show(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn reader(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {

@@ -1,4 +1,5 @@
-//! Which system calls are for whom. What is in no list does not exist for a sandbox (`ENOSYS`).
+//! Which system calls are for whom. What is in no list does not exist for a sandbox (`ENOSYS`): System V shared memory,
+//! queues and semaphores among it, which outlive their makers and belong to no process that could be counted.
 
 use libc::c_long;
 
@@ -64,6 +65,8 @@ pub(super) const BANNED: &[c_long] = &[
     libc::SYS_mbind,
     libc::SYS_set_mempolicy,
     libc::SYS_migrate_pages,
+    // Where control groups do not ration processors, this is how they are rationed.
+    libc::SYS_sched_setaffinity,
     libc::SYS_move_pages,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
@@ -433,7 +436,6 @@ pub(super) const PROGRAM: &[c_long] = &[
     libc::SYS_ioprio_set,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
-    libc::SYS_sched_setaffinity,
     libc::SYS_sched_getparam,
     libc::SYS_sched_setparam,
     libc::SYS_sched_getscheduler,
@@ -458,18 +460,6 @@ pub(super) const PROGRAM: &[c_long] = &[
     libc::SYS_landlock_restrict_self,
     libc::SYS_getrandom,
     libc::SYS_restart_syscall,
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmdt,
-    libc::SYS_shmctl,
-    libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_semctl,
-    libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
     libc::SYS_msync,
     libc::SYS_mincore,
     libc::SYS_mlock,
