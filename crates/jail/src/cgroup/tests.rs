@@ -39,7 +39,7 @@ fn the_unified_tree_limits_what_it_can() {
     let claim = Claim::new(&made_up.machine, "ringfence-a");
     assert_eq!(claim.missing(), []);
     let beside = made_up.folder.path().join("user.slice/ringfence-a");
-    assert_eq!(claim.folders(), [beside.clone()]);
+    assert_eq!(claim.folders(), std::slice::from_ref(&beside));
     assert_eq!(
         fs::read_to_string(beside.join("cgroup.subtree_control")).unwrap(),
         "+memory +pids +cpu"

@@ -1,5 +1,3 @@
-#![expect(clippy::cast_sign_loss, reason = "constants of the system that are never negative")]
-
 use super::*;
 
 /// Runs a filter as the kernel would: on the call's number, the architecture and its arguments.

@@ -51,7 +51,9 @@ async fn only_plain_files_leave_and_without_their_modes() {
                   mkdir -p .ssh deep; echo k > .ssh/id; echo s > deep/.env; echo y > deep/ok; ln plain hard";
     let ran = run_in(&mut sandbox, shell(script)).await;
     assert_eq!(ran.stderr, "", "{ran:?}");
-    let collected = sandbox.collect(&Default::default(), &policy(&[]).fs().deny).unwrap();
+    let collected = sandbox
+        .collect(&std::collections::BTreeMap::default(), &policy(&[]).fs().deny)
+        .unwrap();
     let mut found: Vec<&str> = collected.files.iter().map(|file| file.path.as_str()).collect();
     found.sort_unstable();
     assert_eq!(found, ["deep/ok", "hard", "plain"]);
@@ -78,7 +80,7 @@ async fn a_link_where_files_go_out_is_not_followed() {
     let native = native();
     let mut sandbox = native.launch(&spec(&[])).await.unwrap();
     run_in(&mut sandbox, shell("mkdir a; echo x > a/b; echo y > c")).await;
-    let collected = sandbox.collect(&Default::default(), &[]).unwrap();
+    let collected = sandbox.collect(&std::collections::BTreeMap::default(), &[]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (out, elsewhere) = (folder.path().join("out"), folder.path().join("elsewhere"));
     fs::create_dir_all(&out).unwrap();

@@ -101,12 +101,12 @@ pub(crate) fn shell(source: &str) -> Task {
 }
 
 pub(crate) fn program(argv: &[&str]) -> Task {
-    let (program, args) = argv.split_first().unwrap();
+    let (program, rest) = argv.split_first().unwrap();
     Task {
         kind: TaskKind::Program {
             program: (*program).to_owned(),
         },
-        args: args.iter().map(|one| (*one).to_owned()).collect(),
+        args: rest.iter().map(|one| (*one).to_owned()).collect(),
         stdin: None,
     }
 }

@@ -1,3 +1,4 @@
+//! What a program prints, and how values look there.
 use super::run;
 
 #[track_caller]

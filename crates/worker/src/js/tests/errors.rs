@@ -1,3 +1,4 @@
+//! Errors: what they say, and where in the original source.
 use super::{Outcome, check, failure, run};
 use crate::js::Diagnostic;
 

@@ -1,3 +1,4 @@
+//! Files in the workspace, and nowhere else.
 use std::fs;
 
 use super::{Outcome, run_in};

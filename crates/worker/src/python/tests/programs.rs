@@ -1,3 +1,4 @@
+//! Python programs: values, errors, exits, imports.
 use std::{cell::OnceCell, fs};
 
 use super::{ALLOW_ALL, PythonError, PythonResult, Ran, Zygote, run_on};
