@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ringfence_journal::{Principal, SessionId};
 use ringfence_policy::Built;
-use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop};
+use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
 use tokio::sync::watch;
 
@@ -59,10 +59,12 @@ pub struct Engine {
 impl Engine {
     /// Opens the data folder, sweeps after the dead, and gets the backend ready.
     pub async fn open(settings: Settings) -> Result<Engine, OpenError> {
+        let worker = tokio::task::spawn_blocking(WorkerProgram::load);
         let store = Arc::new(Store::open_with(&settings.home, &settings.sinks).await?);
         let lease = Lease::acquire(&settings.home)?;
         sweep::after_the_dead(&store).await?;
-        let native = Arc::new(Native::new(&sweep::group_name(lease.id()))?);
+        let worker = worker.await.map_err(|_| LaunchError::Abandoned)??;
+        let native = Arc::new(Native::with_worker(worker, &sweep::group_name(lease.id()))?);
         for path in native.remains() {
             lease.note(Resource::Cgroup { path })?;
         }

@@ -153,9 +153,11 @@ impl Engine {
         let collected = self
             .take_out(session, &sandbox, &before, request.out.as_deref())
             .await?;
-        sandbox.end().await?;
         let execution = report::result(session, &ended, &collected, &(stdout, stderr));
-        self.journal_end(session, &ended, &execution).await?;
+        // The kernel takes the sandbox down while its end is written.
+        let (gone, written) = tokio::join!(sandbox.end(), self.journal_end(session, &ended, &execution));
+        gone?;
+        written?;
         Ok(execution)
     }
 

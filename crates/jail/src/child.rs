@@ -288,7 +288,8 @@ fn place_descriptors(compiled: &mut Compiled, ends: &Ends<'_>) -> Result<(OwnedF
 
 fn limit_resources(compiled: &Compiled) -> io::Result<()> {
     let limits = &compiled.limits;
-    limit::set(libc::RLIMIT_CORE, 0)?;
+    // Not 0: a host that pipes cores to a program starts it even then; at 1 it does not, and no core fits a file.
+    limit::set(libc::RLIMIT_CORE, 1)?;
     limit::set(libc::RLIMIT_NOFILE, limits.open_files)?;
     limit::set(libc::RLIMIT_FSIZE, limits.file_bytes)?;
     limit::set(libc::RLIMIT_MEMLOCK, 64 << 10)?;

@@ -22,7 +22,7 @@ mod worker;
 
 pub use execution::{Ended, Output, RunError, Stop, Task, TaskKind, Words};
 pub use files::{Change, CollectError, Collected, FoundFile, PutError};
-pub use native::{LaunchError, Native, Support, remove_group, remove_remains};
+pub use native::{LaunchError, Native, Support, WorkerProgram, remove_group, remove_remains};
 pub use pool::{Pool, PoolCounts, TakeError};
 pub use ringfence_wire::{Diagnostic, Fault, Language, Outcome, OutcomeKind};
 pub use running::Sandbox;

@@ -55,6 +55,19 @@ pub struct Support {
     pub missing: Vec<(Controller, String)>,
 }
 
+/// The worker in memory, sealed: a few milliseconds of copying that need nothing else.
+#[derive(Debug, Clone)]
+pub struct WorkerProgram(Arc<Program>);
+
+impl WorkerProgram {
+    /// Loads it.
+    pub fn load() -> Result<WorkerProgram, LaunchError> {
+        Ok(WorkerProgram(Arc::new(
+            Program::new(worker::PROGRAM).map_err(LaunchError::Ready)?,
+        )))
+    }
+}
+
 /// The backend. One per process.
 #[derive(Debug)]
 pub struct Native {
@@ -71,11 +84,21 @@ impl Native {
         Native::on(&machine, name)
     }
 
+    /// The same with a worker that was loaded before, meanwhile.
+    pub fn with_worker(worker: WorkerProgram, name: &str) -> Result<Native, LaunchError> {
+        let machine = Machine::here().map_err(LaunchError::Ready)?;
+        Native::assemble(worker, &machine, name)
+    }
+
     /// The same on a machine that is described: without control groups, for instance.
     pub fn on(machine: &Machine, name: &str) -> Result<Native, LaunchError> {
+        Native::assemble(WorkerProgram::load()?, machine, name)
+    }
+
+    fn assemble(worker: WorkerProgram, machine: &Machine, name: &str) -> Result<Native, LaunchError> {
         Ok(Native {
             launcher: Launcher::start().map_err(LaunchError::Ready)?,
-            program: Arc::new(Program::new(worker::PROGRAM).map_err(LaunchError::Ready)?),
+            program: worker.0,
             claim: Claim::new(machine, name),
             made: AtomicU64::new(0),
         })

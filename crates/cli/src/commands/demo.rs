@@ -1,10 +1,12 @@
 //! `ringfence demo`: a program that computes something, six that try what they should not, and what was written down.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use ringfence_engine::{Engine, Execution, Program};
+use ringfence_journal::SessionId;
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_sandbox::Language;
 
@@ -21,8 +23,6 @@ use attempts::Attempt;
 
 /// What the program computes: sales of a made-up shop.
 const SALES: &str = include_str!("demo/sales.ts");
-/// Records that are shown of those that were written.
-const SHOWN: u32 = 200;
 
 /// Shows it all. Data goes to a folder that is removed afterwards, unless `RINGFENCE_HOME` names one.
 pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -41,6 +41,7 @@ pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitC
         engine: &engine,
         printer,
         interrupt: &interrupt,
+        sessions: RefCell::default(),
     };
     let result = demo.show(folder.path()).await;
     run::leave(engine).await;
@@ -57,6 +58,8 @@ struct Demo<'a> {
     engine: &'a Engine,
     printer: &'a Printer,
     interrupt: &'a Interrupt,
+    /// The sessions of this demo: a journal that was there before has others.
+    sessions: RefCell<Vec<SessionId>>,
 }
 
 impl Demo<'_> {
@@ -69,7 +72,9 @@ impl Demo<'_> {
     }
 
     async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
-        run::follow(self.engine, run::request(policy, program), &mut (), self.interrupt).await
+        let execution = run::follow(self.engine, run::request(policy, program), &mut (), self.interrupt).await?;
+        self.sessions.borrow_mut().push(execution.session_id);
+        Ok(execution)
     }
 
     async fn compute(&self) -> Result<(), Fault> {
@@ -141,17 +146,20 @@ impl Demo<'_> {
                 .printer
                 .paint("What was written down, each before it happened", Style::Strong),
         )?;
-        let page = store.tail(SHOWN).await?.page().await?;
-        let events: Vec<_> = page
-            .iter()
-            .filter_map(|numbered| numbered.record.event().ok())
-            .collect();
-        for event in events
-            .iter()
-            .filter(|event| matches!(event.kind.name(), "execution_ended" | "violation" | "limit_hit"))
-        {
-            self.printer
-                .line(&format!("  {:<16} {}", event.kind.name(), event::what(&event.kind)))?;
+        let sessions = self.sessions.borrow().clone();
+        for session in sessions {
+            for event in store
+                .show(session)
+                .await?
+                .iter()
+                .filter_map(|record| record.event().ok())
+            {
+                let name = event.kind.name();
+                if matches!(name, "execution_ended" | "violation" | "limit_hit") {
+                    self.printer
+                        .line(&format!("  {name:<16} {}", event::what(&event.kind)))?;
+                }
+            }
         }
         let report = store.verify(|_| ()).await?;
         let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
