@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ringfence_journal::{Principal, SessionId};
+use ringfence_journal::{Event, Kind, Principal, Recorder as _, SessionId};
 use ringfence_policy::Built;
 use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
 use tokio::sync::watch;
 
 use crate::sweep;
+
+type Switches = Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>;
 
 /// Sandboxes of one kind that wait warm.
 const MOST_IDLE: usize = 8;
@@ -53,7 +55,7 @@ pub struct Engine {
     pub(crate) lease: Lease,
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Pool,
-    switches: Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>,
+    switches: Switches,
 }
 
 impl Engine {
@@ -137,7 +139,7 @@ impl Engine {
 #[derive(Debug)]
 pub(crate) struct Switch {
     session: SessionId,
-    switches: Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>,
+    switches: Switches,
 }
 
 impl Drop for Switch {
@@ -149,30 +151,30 @@ impl Drop for Switch {
     }
 }
 
-/// Hears what other processes ask this one to stop.
-fn listen(
-    store: &Arc<Store>,
-    lease: &Lease,
-    switches: &Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>,
-) -> Result<(), LeaseError> {
+/// Hears what other processes ask this one to stop, writes it down, and stops it.
+fn listen(store: &Arc<Store>, lease: &Lease, switches: &Switches) -> Result<(), LeaseError> {
     let mut stops = store.stops(lease)?;
-    let switches = Arc::clone(switches);
+    let (store, switches) = (Arc::clone(store), Arc::clone(switches));
     tokio::spawn(async move {
         loop {
-            match stops.next().await {
-                Ok(stop) => {
-                    if let Some(switch) = switches
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .get(&stop.session)
-                    {
-                        switch.send_replace(true);
-                    }
-                }
+            let stop = match stops.next().await {
+                Ok(stop) => stop,
                 Err(error) => {
                     tracing::error!(%error, "cannot hear requests to stop any more");
                     return;
                 }
+            };
+            let asked = Event::host(stop.session, None, Kind::StopRequested { by: stop.by });
+            // The one act that is not held up by its record: what should end, ends.
+            if let Err(error) = store.record(asked).await {
+                tracing::error!(%error, session = %stop.session, "a request to stop could not be written down");
+            }
+            if let Some(switch) = switches
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&stop.session)
+            {
+                switch.send_replace(true);
             }
         }
     });

@@ -1,0 +1,190 @@
+//! The use cases, whole: real sandboxes, a real journal.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_engine::{Engine, Execution, Program, RunCode, Settings};
+use ringfence_journal::{Principal, SessionState, Status};
+use ringfence_policy::{Ceiling, Draft, Policy};
+use ringfence_sandbox::Language;
+use ringfence_store::{Sessions, Target};
+
+async fn engine(home: &Path) -> Engine {
+    let settings = Settings {
+        home: home.to_owned(),
+        sinks: Vec::new(),
+        principal: Principal::Local(1),
+        python: None,
+    };
+    Engine::open(settings).await.unwrap()
+}
+
+fn policy(settings: &[(&str, &str)]) -> Policy {
+    let draft = settings
+        .iter()
+        .fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
+    draft.under(&Ceiling::own_word()).unwrap()
+}
+
+fn typescript(source: &str, settings: &[(&str, &str)]) -> RunCode {
+    RunCode {
+        policy: policy(settings),
+        program: Program::Code {
+            language: Language::TypeScript,
+            file_name: "main.ts".to_owned(),
+            source: source.to_owned(),
+        },
+        args: Vec::new(),
+        files: Vec::new(),
+        stdin: None,
+        out: None,
+        require_hard: false,
+    }
+}
+
+async fn kinds(engine: &Engine, execution: &Execution) -> Vec<&'static str> {
+    let records = engine.store().show(execution.session_id).await.unwrap();
+    records
+        .iter()
+        .map(|record| record.event().unwrap().kind.name())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_run_has_a_result_and_a_journal_that_verifies() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path()).await;
+    let execution = engine
+        .run(typescript("console.log('hi'); ({ a: [1] })", &[]), &mut ())
+        .await
+        .unwrap();
+    assert_eq!(
+        (execution.status, execution.exit_code, execution.stdout.as_str()),
+        (Status::Completed, 0, "hi\n")
+    );
+    assert_eq!(execution.value.as_ref().unwrap().get(), "{\"a\":[1]}");
+    assert!(
+        execution
+            .enforcement
+            .iter()
+            .any(|held| held.rule.as_str() == "proc.mem_limit")
+    );
+    let expected = [
+        "session_opened",
+        "execution_started",
+        "execution_ended",
+        "session_closed",
+    ];
+    assert_eq!(kinds(&engine, &execution).await, expected);
+    assert!(engine.store().verify(|_| {}).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn what_is_not_built_is_refused_when_a_session_opens() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path()).await;
+    let execution = engine
+        .run(typescript("1", &[("net.enabled", "true")]), &mut ())
+        .await
+        .unwrap();
+    assert_eq!((execution.status, execution.exit_code), (Status::Refused, 126));
+    let error = execution.error.as_ref().unwrap();
+    assert_eq!(
+        (error.code.as_str(), error.rule.as_deref()),
+        ("policy.unbuilt", Some("net.enabled"))
+    );
+    assert_eq!(
+        kinds(&engine, &execution).await,
+        ["session_opened", "refused", "session_closed"]
+    );
+}
+
+#[tokio::test]
+async fn a_limit_and_an_attempt_are_written_down() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path()).await;
+    let execution = engine
+        .run(typescript("for (;;) {}", &[("proc.wall_timeout", "200ms")]), &mut ())
+        .await
+        .unwrap();
+    assert_eq!((execution.status, execution.exit_code), (Status::TimedOut, 124));
+    assert!(kinds(&engine, &execution).await.contains(&"limit_hit"));
+    let attempt = RunCode {
+        program: Program::Shell {
+            file_name: "s".to_owned(),
+            source: "unshare -U true".to_owned(),
+        },
+        ..typescript("", &[])
+    };
+    let execution = engine.run(attempt, &mut ()).await.unwrap();
+    assert_eq!(execution.violations.len(), 1, "{:?}", execution.violations);
+    assert!(kinds(&engine, &execution).await.contains(&"violation"));
+}
+
+#[tokio::test]
+async fn many_runs_at_once_do_not_disturb_each_other() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = Arc::new(engine(home.path()).await);
+    let mut runs = tokio::task::JoinSet::new();
+    for number in 0..12 {
+        let engine = Arc::clone(&engine);
+        runs.spawn(async move {
+            let source = format!("files.write('n', '{number}'); Number(files.read('n'))");
+            let execution = engine.run(typescript(&source, &[]), &mut ()).await.unwrap();
+            assert_eq!(execution.value.unwrap().get(), number.to_string());
+        });
+    }
+    while let Some(done) = runs.join_next().await {
+        done.unwrap();
+    }
+    assert!(engine.store().verify(|_| {}).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_stop_from_outside_ends_the_run_now() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = Arc::new(engine(home.path()).await);
+    let running = Arc::clone(&engine);
+    let run = tokio::spawn(async move {
+        let sleeper = RunCode {
+            program: Program::Named("sleep".to_owned()),
+            args: vec!["60".to_owned()],
+            ..typescript("", &[])
+        };
+        running.run(sleeper, &mut ()).await.unwrap()
+    });
+    let open = Sessions {
+        state: Some(SessionState::Open),
+        ..Sessions::default()
+    };
+    while engine.store().sessions(open).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    engine
+        .store()
+        .request_stop(Target::All, Principal::Local(2))
+        .await
+        .unwrap();
+    let execution = tokio::time::timeout(Duration::from_secs(5), run)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((execution.status, execution.exit_code), (Status::Cancelled, 130));
+    assert!(kinds(&engine, &execution).await.contains(&"stop_requested"));
+}
+
+#[tokio::test]
+async fn nothing_runs_that_cannot_be_written_down() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path()).await;
+    let out = tempfile::tempdir().unwrap();
+    engine.store().close().await;
+    let mut request = typescript("files.write('made', 'x')", &[]);
+    request.out = Some(out.path().join("o"));
+    let error = engine.run(request, &mut ()).await.unwrap_err();
+    assert!(error.to_string().contains("journal"), "{error}");
+    assert!(!out.path().join("o").exists());
+}
