@@ -68,7 +68,8 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
 pub(super) fn attempts(id: u16) -> Vec<Attempt> {
     if id == 88 {
         return vec![attempt("core size", || match limit(Resource::Core) {
-            0 => Tried::WithoutEffect("0".to_owned()),
+            // One byte is no core, and keeps the kernel from starting a program that would take one.
+            size @ (0 | 1) => Tried::WithoutEffect(size.to_string()),
             size => Tried::Succeeded(format!("{size} bytes")),
         })];
     }

@@ -12,7 +12,7 @@ pub(crate) const SECRET: &str = "the host's secret\n";
 const OUTSIDE: &str = "if command -v bash >/dev/null; then exec bash -c ': </dev/tcp/192.0.2.1/443'; fi\n\
     if command -v python3 >/dev/null; then exec python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 443), 1)'; fi\n\
     [ \"$(wc -l </proc/net/route)\" -gt 1 ] || { echo 'no route: network is unreachable' >&2; exit 1; }";
-const FORK_BOMB: &str = "bomb() { bomb | bomb; }; bomb";
+const FORK_BOMB: &str = "sleep 2 & (while :; do sleep 2 & done); wait";
 const HOG: &str = "const hoard: string[] = []; while (true) hoard.push(hoard.length + 'x'.repeat(1 << 20));";
 
 /// One of them.
