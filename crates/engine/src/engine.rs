@@ -100,7 +100,22 @@ impl Engine {
 
     /// The end of the process comes next: what was recorded stays, and nothing more is waited for.
     pub async fn leave(self) {
-        self.store.leave().await;
+        let Engine {
+            store,
+            lease,
+            native,
+            pool,
+            ..
+        } = self;
+        let groups = native.remains();
+        drop((pool, native));
+        for path in groups.into_iter().filter(|path| !path.exists()) {
+            if let Err(error) = lease.forget(&Resource::Cgroup { path }) {
+                tracing::warn!(%error, "the next start will sweep what is gone already");
+            }
+        }
+        drop(lease);
+        store.leave().await;
     }
 
     /// Makes `count` sandboxes for TypeScript ready ahead of time.

@@ -149,6 +149,7 @@ impl Engine {
             stdin: request.stdin.take(),
         };
         let ended = sandbox.run(task, &mut kept, stop).await?;
+        sandbox.settle().await?;
         let (stdout, stderr) = (kept.stdout, kept.stderr);
         let collected = self
             .take_out(session, &sandbox, &before, request.out.as_deref())

@@ -61,7 +61,7 @@ pub(crate) enum Missing {
 }
 
 /// An empty folder in the root, shown wherever a folder is hidden.
-pub(crate) const EMPTY: &CStr = c".hidden";
+pub(crate) const EMPTY: &CStr = c"dev/.hidden";
 
 /// A place of the host that is opened before the child gives up the caller's identity.
 #[derive(Debug)]
@@ -128,7 +128,12 @@ impl Compiled {
             drop_groups: false,
             sources: vec![source("/dev/null".as_bytes(), "/dev/null")?],
             opened: Vec::new(),
-            steps: vec![Step::Folder { path: EMPTY.to_owned() }],
+            steps: vec![
+                Step::Folder {
+                    path: c"dev".to_owned(),
+                },
+                Step::Folder { path: EMPTY.to_owned() },
+            ],
             root_options: CString::new(format!("size=512k,nr_inodes=512,mode=0755{}", owner(plan.ids.inside)))?,
             uses: Vec::new(),
             handles: Vec::new(),

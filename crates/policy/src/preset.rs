@@ -19,15 +19,15 @@ const PRESETS: [(&str, &str); 6] = [
     ("level-4", include_str!("../../../policies/level-4.yaml")),
 ];
 
-static PARSED: LazyLock<Vec<Draft>> = LazyLock::new(|| {
-    PRESETS
-        .iter()
-        .map(|(name, text)| match Draft::parse(text, name) {
-            Ok(draft) => draft,
-            Err(error) => unreachable!("a preset is part of the program and tested: {error}"),
-        })
-        .collect()
-});
+/// The built-in default, parsed when it is first asked for: it lies under every policy.
+static BUILTIN: LazyLock<Draft> = LazyLock::new(|| parsed(PRESETS[0]));
+
+fn parsed((name, text): (&str, &str)) -> Draft {
+    match Draft::parse(text, name) {
+        Ok(draft) => draft,
+        Err(error) => unreachable!("a preset is part of the program and tested: {error}"),
+    }
+}
 
 /// The names of the presets that [`Draft::preset`] knows.
 pub fn presets() -> impl Iterator<Item = &'static str> {
@@ -42,12 +42,12 @@ pub fn preset_text(name: &str) -> Option<&'static str> {
 impl Draft {
     /// The built-in default, which lies under every draft.
     pub fn builtin() -> Self {
-        PARSED[0].clone()
+        BUILTIN.clone()
     }
 
     /// A preset by name.
     pub fn preset(name: &str) -> Option<Self> {
-        PARSED.iter().find(|draft| draft.name == name).cloned()
+        PRESETS.into_iter().find(|(known, _)| *known == name).map(parsed)
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Pipe {
     outbound: Outbound,
     turn: ChildTurn,
     outcome: Option<Outcome>,
+    /// The child does not read any more: nothing is owed to it.
+    deaf: bool,
 }
 
 const FROM_CHILD: [Stream; 3] = [Stream::Stdout, Stream::Stderr, Stream::Value];
@@ -64,6 +66,7 @@ impl Pipe {
             outbound: Outbound::execution(Side::Host),
             turn: ChildTurn::New,
             outcome: None,
+            deaf: false,
         })
     }
 
@@ -98,7 +101,7 @@ impl Pipe {
     }
 
     pub(crate) fn wants_to_write(&self) -> bool {
-        self.outbound.pending()
+        !self.deaf && self.outbound.pending()
     }
 
     pub(crate) async fn readable(&self) -> io::Result<()> {
@@ -111,7 +114,7 @@ impl Pipe {
 
     /// Writes what can be written now. A child that is gone is noticed by reading.
     pub(crate) fn send(&mut self) -> Result<(), PipeError> {
-        loop {
+        while !self.deaf {
             let chunk = self.outbound.chunk();
             if chunk.is_empty() {
                 return Ok(());
@@ -119,10 +122,14 @@ impl Pipe {
             match self.socket.try_write(chunk) {
                 Ok(count) => self.outbound.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if is_gone(&error) => return Ok(()),
+                Err(error) if is_gone(&error) => {
+                    self.deaf = true;
+                    return Ok(());
+                }
                 Err(error) => return Err(PipeError::Socket(error)),
             }
         }
+        Ok(())
     }
 
     /// Reads what is there now.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ringfence_jail::cgroup::{Group, Leaf, LeafLimits};
 use ringfence_jail::socket::{self, PairKind};
@@ -35,6 +36,7 @@ pub struct Sandbox {
     unconfirmed: Option<Prepared>,
     broken: bool,
     ran_programs: bool,
+    born: Instant,
 }
 
 impl fmt::Debug for Sandbox {
@@ -68,6 +70,7 @@ impl Sandbox {
             unconfirmed: None,
             broken: false,
             ran_programs: false,
+            born: Instant::now(),
         }
     }
 
@@ -226,9 +229,21 @@ impl Sandbox {
         })
     }
 
+    /// What is left of the time that it may exist.
+    pub(crate) fn lifetime_left(&self) -> Duration {
+        self.spec.limits.lifetime.saturating_sub(self.born.elapsed())
+    }
+
+    /// Waits until nothing of the last execution is left, before its files are looked at.
+    pub async fn settle(&mut self) -> Result<(), RunError> {
+        let settled = self.confirm().await;
+        self.broken |= settled.is_err();
+        settled
+    }
+
     /// Whether it can take another execution.
     pub fn is_sound(&self) -> bool {
-        !self.broken && self.jailed.is_alive()
+        !self.broken && self.jailed.is_alive() && !self.lifetime_left().is_zero()
     }
 
     /// Kills everything in it, now.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use ringfence_jail::Use;
 use ringfence_jail::inside::{self, Limit};
-use ringfence_wire::{Fault, FromChild, Language, List, Outcome, OutcomeKind, Preparation, Text};
+use ringfence_wire::{Fault, FromChild, Language, List, Outcome, OutcomeKind, Preparation, Text, VALUE_CAP};
 
 use crate::init::Filters;
 use crate::js::Engine;
@@ -114,4 +114,12 @@ pub(crate) fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Faul
         column: 0,
         hint: hint.map(Text::cut),
     }
+}
+
+/// A value that is longer than the host takes.
+pub(crate) fn too_large() -> Outcome {
+    let message = format!("the value is longer than {} MiB of JSON", VALUE_CAP >> 20);
+    let hint = "write it to a file in the workspace, and give back a summary";
+    let fault = plain_fault("value.too_large", &message, Some(hint));
+    plain_outcome(OutcomeKind::Failed, 1, Some(fault))
 }

@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use ringfence_jail::inside;
 use ringfence_jail::seccomp::Filter;
-use ringfence_wire::{Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text};
+use ringfence_wire::{
+    Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP,
+};
 
-use crate::child::{engine_places, plain_fault, plain_outcome};
+use crate::child::{engine_places, plain_fault, plain_outcome, too_large};
 use crate::js::{self, Engine, EngineError, EngineLimits, Output, Program};
 use crate::pipe::Pipe;
 
@@ -79,6 +81,9 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
     match finished {
         js::Outcome::Completed { value_json } => {
             let value = value_json.filter(|value| value != "null");
+            if value.as_ref().is_some_and(|value| value.len() as u64 > VALUE_CAP) {
+                return too_large();
+            }
             if let Some(value) = &value {
                 pipe.write_along(Stream::Value, value.as_bytes());
             }

@@ -6,9 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use ringfence_jail::inside;
-use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text};
+use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP};
 
-use crate::child::{plain_fault, plain_outcome};
+use crate::child::{plain_fault, plain_outcome, too_large};
 use crate::pipe::Pipe;
 use crate::python::{Frames, PythonError, PythonJob, PythonResult, is_ready};
 use crate::relay::{Over, Relay};
@@ -95,6 +95,9 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
     match result {
         PythonResult::Completed { value_json } => {
             let value = value_json.filter(|value| value != "null");
+            if value.as_ref().is_some_and(|value| value.len() as u64 > VALUE_CAP) {
+                return too_large();
+            }
             if let Some(value) = &value {
                 pipe.write_along(Stream::Value, value.as_bytes());
             }

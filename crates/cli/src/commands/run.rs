@@ -23,7 +23,7 @@ use crate::settings::rules;
 use crate::signals::{Interrupt, Wish};
 
 /// A program's source is text for an engine; data belongs into a file beside it.
-const MOST_SOURCE: u64 = 16 << 20;
+const MOST_SOURCE: u64 = 8 << 20;
 /// Pieces of standard input that wait for the program to read.
 const PIECES: usize = 8;
 const PIECE: usize = 32 * 1024;
@@ -384,7 +384,7 @@ fn stdin() -> Option<mpsc::Receiver<Vec<u8>>> {
     reader.is_ok().then_some(receiver)
 }
 
-/// The policy's limits are the engine's business; the type is named here for the demo.
+/// A request with nothing but a program.
 pub(crate) fn request(policy: Policy, program: Program) -> RunCode {
     RunCode {
         policy,

@@ -70,7 +70,7 @@ pub(crate) fn relative_to(mut draft: Draft, folder: &Path) -> Draft {
         .flat_map(|fs| &mut fs.mounts)
         .filter_map(|mount| mount.from.as_mut())
     {
-        *from = folder.join(&*from);
+        *from = folder.join(&*from).components().collect();
     }
     draft
 }

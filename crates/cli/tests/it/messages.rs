@@ -42,7 +42,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (
             &["run", "huge.ts"],
             125,
-            "error: `huge.ts` is longer than 16 MiB\nhint: put data into a file of its own",
+            "error: `huge.ts` is longer than 8 MiB\nhint: put data into a file of its own",
         ),
         (
             &["run", "unknown.txt"],
