@@ -183,9 +183,7 @@ impl Engine {
                 code: "policy.soft",
                 message: format!("`{}` can only be held by {} here", first.rule, first.by.name()),
                 rule: first.rule.to_owned(),
-                hint: Some(
-                    "run without `--require-hard`, or where control groups can be written: `ringfence doctor`".into(),
-                ),
+                hint: Some(hard_hint(first.rule).to_owned()),
             }),
             _ => Ok(Arc::new(spec)),
         }
@@ -318,6 +316,15 @@ impl Engine {
             output,
         };
         self.record(session, kind).await
+    }
+}
+
+/// How a rule that is only watched here could be held hard.
+fn hard_hint(rule: &str) -> &'static str {
+    if rule == "fs.mounts.quota" {
+        "give places at most 256MiB, which are memory with a hard size, or run without `--require-hard`"
+    } else {
+        "run without `--require-hard`, or where control groups can be written: `ringfence doctor`"
     }
 }
 

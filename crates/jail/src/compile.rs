@@ -82,7 +82,7 @@ pub(crate) struct Compiled {
     pub(crate) uses: Vec<(CString, Use)>,
     pub(crate) handles: Vec<CString>,
     pub(crate) limits: Limits,
-    pub(crate) filter: Filter,
+    pub(crate) filter: &'static Filter,
 }
 
 /// What of `/proc` changes the machine for more than root: read-only.
@@ -138,7 +138,7 @@ impl Compiled {
             uses: Vec::new(),
             handles: Vec::new(),
             limits: plan.limits,
-            filter: Filter::of(Profile::Program),
+            filter: program_filter(),
         };
         for place in &plan.places {
             compiled.place(place, plan.ids.inside)?;
@@ -286,6 +286,12 @@ impl Compiled {
         }
         Ok(())
     }
+}
+
+/// The same for every jail, so it is compiled once.
+fn program_filter() -> &'static Filter {
+    static FILTER: OnceLock<Filter> = OnceLock::new();
+    FILTER.get_or_init(|| Filter::of(Profile::Program))
 }
 
 /// What of `/proc` is covered on this machine. What only root may open needs no cover: a sandbox is never root.

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use ringfence_jail::Use;
 use ringfence_jail::inside::{self, Limit};
+use ringfence_jail::seccomp::Filter;
 use ringfence_wire::{Fault, FromChild, Language, List, Outcome, OutcomeKind, Preparation, Text, VALUE_CAP};
 
-use crate::init::Filters;
 use crate::js::Engine;
 use crate::pipe::Pipe;
 use crate::zygote::PythonChild;
@@ -28,8 +28,8 @@ pub(crate) struct Born<'a> {
     pub(crate) python: Option<PythonChild>,
     /// What it was made for.
     pub(crate) preparation: Preparation,
-    /// The filters of children.
-    pub(crate) filters: &'a Filters,
+    /// The engine's filter.
+    pub(crate) engine_filter: &'a Filter,
 }
 
 /// Exit codes for what goes wrong before the host can be told.
@@ -48,7 +48,7 @@ pub(crate) fn run(born: Born<'_>) -> ! {
     drop(born.tasks);
     let outcome = match born.preparation.language {
         Language::TypeScript | Language::JavaScript => match born.engine {
-            Some(engine) => code::run(&shared, engine, &born.filters.engine),
+            Some(engine) => code::run(&shared, engine, born.engine_filter),
             None => inside::leave(CANNOT_CONFINE),
         },
         Language::Python => match born.python {

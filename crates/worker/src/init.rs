@@ -40,21 +40,13 @@ struct Execution {
 #[derive(Debug)]
 pub struct Init {
     control: OwnedFd,
-    filters: Filters,
+    /// The engine's filter, compiled once.
+    engine_filter: Filter,
     /// Made once, copied into every child by its fork; never runs a program here.
     engine: Option<Engine>,
     warmed: bool,
     zygote: Option<Zygote>,
     execution: Option<Execution>,
-}
-
-/// The filters of the children, compiled once.
-#[derive(Debug)]
-pub(crate) struct Filters {
-    /// For the JavaScript engine.
-    pub(crate) engine: Filter,
-    /// For Python.
-    pub(crate) python: Filter,
 }
 
 /// Why the first process ended by itself.
@@ -80,13 +72,10 @@ impl Init {
         inside::settle().map_err(InitError::Settle)?;
         inside::reap_automatically();
         let control = inside::control_socket().map_err(InitError::Control)?;
-        let filters = Filters {
-            engine: Filter::of(Profile::Engine),
-            python: Filter::of(Profile::Python),
-        };
+        let engine_filter = Filter::of(Profile::Engine);
         Ok(Init {
             control,
-            filters,
+            engine_filter,
             engine: None,
             warmed: false,
             zygote: None,
@@ -162,7 +151,7 @@ impl Init {
         let python = match preparation.language {
             Language::Python => {
                 if self.zygote.as_mut().is_none_or(|zygote| !zygote.is_alive()) {
-                    self.zygote = Some(Zygote::start(&preparation.interpreter, &self.filters.python)?);
+                    self.zygote = Some(Zygote::start(&preparation.interpreter, &Filter::of(Profile::Python))?);
                 }
                 let zygote = self.zygote.as_mut().ok_or(PrepareError::NoPipe)?;
                 Some(zygote.fork(&tasks, preparation.limits)?)
@@ -178,14 +167,14 @@ impl Init {
                     inside::leave(1);
                 }
                 let engine = self.engine.take();
-                let (preparation, filters) = (preparation.clone(), &self.filters);
+                let (preparation, engine_filter) = (preparation.clone(), &self.engine_filter);
                 child::run(Born {
                     pipe,
                     tasks,
                     engine,
                     python,
                     preparation,
-                    filters,
+                    engine_filter,
                 })
             }
             Side::Parent(child) => {

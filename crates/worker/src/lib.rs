@@ -1,6 +1,6 @@
 //! The program inside the sandbox: runs one job, speaks only `wire`.
 //!
-//! [`init`] is the first process; [`child`] the process of one execution, which is a [`js`] engine, the speaker of a
+//! [`init`] is the first process; `child` the process of one execution, which is a [`js`] engine, the speaker of a
 //! [`python`] process, or the watcher of a program. It does not know the host, policies or credentials.
 #![forbid(unsafe_code)]
 

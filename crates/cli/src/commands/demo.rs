@@ -141,11 +141,8 @@ impl Demo<'_> {
     async fn journal(&self) -> Result<bool, Fault> {
         let store = self.engine.store();
         self.printer.line("")?;
-        self.printer.line(
-            &self
-                .printer
-                .paint("What was written down, each before it happened", Style::Strong),
-        )?;
+        self.printer
+            .line(&self.printer.paint("What was written down", Style::Strong))?;
         let sessions = self.sessions.borrow().clone();
         for session in sessions {
             for event in store

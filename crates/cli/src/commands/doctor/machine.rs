@@ -52,12 +52,12 @@ pub(super) fn landlock() -> Finding {
         }
         Some(_) => Finding::limited(
             WHAT,
-            "off: files are fenced by mounts alone",
+            "off, and no sandbox starts without it",
             "start the kernel with `lsm=landlock,…`, or a kernel with CONFIG_LANDLOCK (5.13 and later)",
         ),
         None => Finding::limited(
             WHAT,
-            "used where the kernel has it; whether it has is not visible from here",
+            "no sandbox starts without it; its list is not visible from here",
             "mount securityfs to see it: `sudo mount -t securityfs none /sys/kernel/security`",
         ),
     }
@@ -72,7 +72,7 @@ pub(super) fn notify() -> Finding {
         }
         _ => Finding::limited(
             WHAT,
-            "the kernel does not tell of refused system calls",
+            "the kernel does not tell of them, and no sandbox starts without",
             "use Linux 5.9 or later",
         ),
     }
