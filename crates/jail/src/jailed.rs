@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::sys::fd;
 pub use crate::sys::fd::Space;
 use crate::sys::fence::{self, Stopped};
-use crate::sys::process::{self, Ending, Patience};
+use crate::sys::process::{self, Ending};
 
 /// A confined child. Dropping it kills everything in it.
 #[derive(Debug)]
@@ -74,11 +74,8 @@ impl Jailed {
     /// Kills and waits until nothing of the jail is left.
     pub fn end(mut self) -> io::Result<Option<Ending>> {
         self.kill()?;
-        let ended = self
-            .handle
-            .take()
-            .map(|handle| process::wait_handle(handle.as_fd(), Patience::Forever));
-        ended.transpose().map(Option::flatten)
+        let ended = self.handle.take().map(|handle| process::wait_handle(handle.as_fd()));
+        ended.transpose()
     }
 
     /// Whether the first process is still there.
@@ -104,7 +101,7 @@ fn reap_later(handle: OwnedFd) {
         let reap = move || {
             for handle in inbox {
                 // An error means somebody else reaped it: then it is gone as well.
-                let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
+                let _ = process::wait_handle(handle.as_fd());
             }
         };
         thread::Builder::new()
@@ -119,7 +116,7 @@ fn reap_later(handle: OwnedFd) {
     };
     if let Some(handle) = unsent {
         // No thread to be had: wait here rather than leave a zombie.
-        let _ = process::wait_handle(handle.as_fd(), Patience::Forever);
+        let _ = process::wait_handle(handle.as_fd());
     }
 }
 

@@ -197,7 +197,7 @@ fn cancelled() -> Fault {
 
 /// Everything is written; the database's log is left to the next process, which spares waiting for the disk.
 pub(crate) async fn leave(engine: Engine) {
-    engine.store().leave().await;
+    engine.leave().await;
 }
 
 /// Runs `request`; a wish that it should end is repeated until it does.

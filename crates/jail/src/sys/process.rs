@@ -7,6 +7,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use super::{check, check_int};
 
 /// Which side of a fork the caller finds itself on.
+#[cfg(any(feature = "inside", feature = "attack"))]
+#[cfg_attr(
+    not(feature = "inside"),
+    expect(unreachable_pub, reason = "the worker takes it from here")
+)]
 #[derive(Debug)]
 pub enum Side {
     /// The new process.
@@ -60,6 +65,7 @@ pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
 }
 
 /// Forks a single-threaded process.
+#[cfg(any(feature = "inside", feature = "attack"))]
 pub(crate) fn fork() -> io::Result<Side> {
     // SAFETY: the callers (the worker's first process and its children) have one thread, so the child may run any code.
     match check_int(unsafe { libc::fork() })? {
@@ -124,6 +130,7 @@ pub enum Ending {
 }
 
 /// Waits for `pid` (-1: any child). `None`: `patience` was `Now` and nobody has ended.
+#[cfg(any(feature = "inside", feature = "attack"))]
 pub(crate) fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Ending)>> {
     let options = match patience {
         Patience::Forever => 0,
@@ -143,6 +150,11 @@ pub(crate) fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Endi
 }
 
 /// Whether a wait may block.
+#[cfg(any(feature = "inside", feature = "attack"))]
+#[cfg_attr(
+    not(feature = "inside"),
+    expect(unreachable_pub, reason = "the worker takes it from here")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// Until somebody ends.
@@ -151,28 +163,25 @@ pub enum Patience {
     Now,
 }
 
-/// Waits until the process behind `handle` is gone, and reaps it. `None`: still there and patience was `Now`.
+/// Waits until the process behind `handle` is gone, and reaps it.
 #[cfg(feature = "host")]
-pub(crate) fn wait_handle(handle: BorrowedFd<'_>, patience: Patience) -> io::Result<Option<Ending>> {
-    let options = libc::WEXITED | libc::__WALL | if patience == Patience::Now { libc::WNOHANG } else { 0 };
+pub(crate) fn wait_handle(handle: BorrowedFd<'_>) -> io::Result<Ending> {
     loop {
         // SAFETY: an all-zero siginfo_t is a valid value of that plain structure.
         let mut status: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let id = handle.as_raw_fd().cast_unsigned();
         // SAFETY: `status` is room for what waitid fills; the handle is borrowed for the call.
-        match check_int(unsafe { libc::waitid(libc::P_PIDFD, id, &raw mut status, options) }) {
+        match check_int(unsafe { libc::waitid(libc::P_PIDFD, id, &raw mut status, libc::WEXITED | libc::__WALL) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
             Ok(_) => {}
         }
-        // SAFETY: waitid filled the child fields, or left them zero when nobody has ended.
-        let pid = unsafe { status.si_pid() };
-        // SAFETY: as above.
+        // SAFETY: waitid filled the child fields.
         let code = unsafe { status.si_status() };
-        return Ok(match (pid, status.si_code) {
-            (0, _) => None,
-            (_, libc::CLD_EXITED) => Some(Ending::Exited(code)),
-            _ => Some(Ending::Killed(code)),
+        return Ok(if status.si_code == libc::CLD_EXITED {
+            Ending::Exited(code)
+        } else {
+            Ending::Killed(code)
         });
     }
 }
