@@ -277,6 +277,3 @@ fn digest(policy: &Policy, options: &Options) -> String {
     hasher.update(format!("{options:?}").as_bytes());
     hasher.finalize().to_hex().to_string()
 }
-
-#[cfg(test)]
-mod tests;

@@ -171,3 +171,23 @@ async fn open_files_are_limited_without_a_verdict() {
         "{ran:?}"
     );
 }
+
+#[tokio::test]
+async fn a_lifetime_ends_what_its_wall_time_would_allow() {
+    check(shell("sleep 60"), &[("proc.lifetime", "400ms")], Limit::Wall).await;
+}
+
+#[tokio::test]
+async fn a_value_that_is_too_long_has_a_code_of_its_own() {
+    for task in [
+        code(Language::TypeScript, "'x'.repeat(17 * 1024 * 1024)"),
+        code(Language::Python, "'x' * (17 * 1024 * 1024)"),
+    ] {
+        let ran = run(task, &[]).await;
+        let code = ran.ended.outcome.unwrap().error.unwrap().code;
+        assert_eq!(
+            (ran.ended.verdict, code.as_str()),
+            (Verdict::Finished, "value.too_large")
+        );
+    }
+}
