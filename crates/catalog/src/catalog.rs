@@ -1,0 +1,264 @@
+//! All tools of all servers, each under one canonical name and one identifier.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use ringfence_policy::ToolName;
+
+use crate::tool::{Definition, Listing, Tool};
+
+/// Bytes of a tool's name within its server; the server's name has the rest of a [`ToolName`].
+const SHORT: usize = 160;
+/// Bytes of a server's name.
+const SERVER: usize = 80;
+
+/// What is a word of TypeScript or Python, or has a meaning of ours, and so cannot be a plain identifier in both.
+const RESERVED: &[&str] = &[
+    "False",
+    "None",
+    "True",
+    "and",
+    "any",
+    "arguments",
+    "as",
+    "assert",
+    "async",
+    "await",
+    "boolean",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "constructor",
+    "continue",
+    "debugger",
+    "declare",
+    "def",
+    "default",
+    "del",
+    "delete",
+    "do",
+    "elif",
+    "else",
+    "enum",
+    "eval",
+    "except",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "from",
+    "function",
+    "global",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "is",
+    "lambda",
+    "let",
+    "match",
+    "module",
+    "namespace",
+    "never",
+    "new",
+    "nonlocal",
+    "not",
+    "null",
+    "number",
+    "object",
+    "or",
+    "package",
+    "pass",
+    "print",
+    "private",
+    "protected",
+    "prototype",
+    "public",
+    "raise",
+    "return",
+    "static",
+    "string",
+    "super",
+    "switch",
+    "symbol",
+    "then",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "type",
+    "typeof",
+    "undefined",
+    "unknown",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+/// One server of a catalog.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The operator's name of it, canonical.
+    pub server: String,
+    /// The same as an identifier.
+    pub ident: String,
+    /// What it says of itself.
+    pub description: String,
+    /// Its tools in [`Catalog::tools`].
+    pub tools: std::ops::Range<usize>,
+}
+
+/// All tools of all servers, servers and tools each in the order of their names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalog {
+    servers: Vec<Entry>,
+    tools: Vec<Tool>,
+    by_name: HashMap<String, usize>,
+    by_ident: HashMap<(String, String), usize>,
+}
+
+impl Catalog {
+    /// A catalog of these servers; names that collide or cannot be said are told apart by a number.
+    pub fn new(listings: impl IntoIterator<Item = Listing>) -> Catalog {
+        let mut catalog = Catalog::default();
+        let mut listings: Vec<Listing> = listings.into_iter().collect();
+        listings.sort_by(|one, other| one.server.cmp(&other.server));
+        let (mut names, mut idents) = (BTreeSet::new(), BTreeSet::new());
+        for listing in listings {
+            let server = unique(canonical(&listing.server, SERVER, true), &mut names);
+            let ident = unique(identifier(&server), &mut idents);
+            catalog.add(server, ident, listing.description, listing.tools);
+        }
+        catalog
+    }
+
+    fn add(&mut self, server: String, ident: String, description: String, tools: Vec<Definition>) {
+        let first = self.tools.len();
+        // Ordered by name, then digest: the same tools get the same names whatever order they came in.
+        let tools: BTreeMap<(String, String), Definition> = tools
+            .into_iter()
+            .map(|tool| ((tool.name.clone(), tool.digest().to_string()), tool))
+            .collect();
+        let (mut names, mut idents) = (BTreeSet::new(), BTreeSet::new());
+        for definition in tools.into_values() {
+            let short = unique(canonical(&definition.name, SHORT, false), &mut names);
+            let Ok(name) = format!("{server}.{short}").parse::<ToolName>() else {
+                continue;
+            };
+            let tool = Tool {
+                server_ident: ident.clone(),
+                ident: unique(identifier(&short), &mut idents),
+                digest: definition.digest(),
+                definition,
+                name,
+            };
+            let place = self.tools.len();
+            self.by_name.insert(tool.name.as_str().to_owned(), place);
+            self.by_ident.insert((ident.clone(), tool.ident.clone()), place);
+            self.tools.push(tool);
+        }
+        self.servers.push(Entry {
+            server,
+            ident,
+            description,
+            tools: first..self.tools.len(),
+        });
+    }
+
+    /// Every server.
+    pub fn servers(&self) -> &[Entry] {
+        &self.servers
+    }
+
+    /// Every tool.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The tool of this canonical name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.by_name.get(name).and_then(|place| self.tools.get(*place))
+    }
+
+    /// The tool that a program means: by canonical name, by identifier, or in the server's own spelling.
+    pub fn resolve(&self, server: &str, tool: &str) -> Option<&Tool> {
+        let ident = identifier(server);
+        self.get(&format!("{server}.{tool}"))
+            .or_else(|| self.at_ident(&ident, tool))
+            .or_else(|| self.at_ident(&ident, &identifier(tool)))
+            .or_else(|| {
+                let entry = self
+                    .servers
+                    .iter()
+                    .find(|entry| entry.server == server || entry.ident == ident)?;
+                self.tools
+                    .get(entry.tools.clone())?
+                    .iter()
+                    .find(|one| one.definition.name == tool)
+            })
+    }
+
+    fn at_ident(&self, server: &str, tool: &str) -> Option<&Tool> {
+        let place = self.by_ident.get(&(server.to_owned(), tool.to_owned()))?;
+        self.tools.get(*place)
+    }
+}
+
+/// A name that a policy can write: no spaces, controls or wildcards; no empty parts; a server's has no dots.
+fn canonical(text: &str, most: usize, server: bool) -> String {
+    let mut name = String::new();
+    for part in text.split('.').filter(|part| !part.is_empty()) {
+        if !name.is_empty() {
+            name.push(if server { '_' } else { '.' });
+        }
+        name.extend(part.chars().map(|c| {
+            let unfit = c.is_whitespace() || c.is_control() || c == '*';
+            if unfit { '_' } else { c }
+        }));
+    }
+    while name.len() > most {
+        name.pop();
+    }
+    while name.ends_with('.') {
+        name.pop();
+    }
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// An identifier of both languages that reads like the name: ASCII letters, digits and underscores.
+pub(crate) fn identifier(name: &str) -> String {
+    let mut ident: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' })
+        .collect();
+    if ident.starts_with(|c: char| c.is_ascii_digit()) || ident.is_empty() {
+        ident.insert(0, '_');
+    }
+    // `__proto__` and Python's own double-underscore names mean something else.
+    if RESERVED.contains(&ident.as_str()) || ident.starts_with("__") {
+        ident.push('_');
+    }
+    if ident.starts_with("__") {
+        ident.insert(0, 'x');
+    }
+    ident
+}
+
+fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
+    let mut candidate = name.clone();
+    let mut number = 1u32;
+    while !taken.insert(candidate.clone()) {
+        number += 1;
+        candidate = format!("{name}_{number}");
+    }
+    candidate
+}
+
+#[cfg(test)]
+mod tests;

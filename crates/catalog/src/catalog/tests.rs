@@ -1,0 +1,72 @@
+use serde_json::json;
+
+use super::{Catalog, identifier};
+use crate::tool::{Definition, Hints, Listing};
+
+fn tool(name: &str) -> Definition {
+    Definition {
+        name: name.to_owned(),
+        title: None,
+        description: String::new(),
+        input: json!({"type": "object"}),
+        output: None,
+        hints: Hints::default(),
+        tags: Vec::new(),
+    }
+}
+
+fn catalog(server: &str, names: &[&str]) -> Catalog {
+    Catalog::new([Listing {
+        server: server.to_owned(),
+        description: String::new(),
+        tools: names.iter().map(|name| tool(name)).collect(),
+    }])
+}
+
+#[test]
+fn hostile_names_become_canonical_and_distinct() {
+    let names = [
+        "",
+        "a b",
+        "a_b",
+        "a\u{0}b",
+        "x.*",
+        "日本",
+        "..",
+        "delete",
+        "class",
+        "__proto__",
+        &"x".repeat(5000),
+    ];
+    let catalog = catalog("my server.v1", &names);
+    assert_eq!(catalog.tools().len(), names.len());
+    let idents: std::collections::BTreeSet<_> = catalog.tools().iter().map(|tool| tool.ident.as_str()).collect();
+    assert_eq!(idents.len(), names.len());
+    for tool in catalog.tools() {
+        assert!(tool.name.as_str().starts_with("my_server_v1."), "{}", tool.name);
+        assert!(tool.ident.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    }
+}
+
+#[test]
+fn a_tool_answers_to_each_of_its_spellings() {
+    let catalog = catalog("git-hub", &["list-issues", "a.b"]);
+    for (server, tool) in [
+        ("git-hub", "list-issues"),
+        ("git_hub", "list_issues"),
+        ("git-hub", "list_issues"),
+    ] {
+        let found = catalog.resolve(server, tool).map(|tool| tool.name.as_str());
+        assert_eq!(found, Some("git-hub.list-issues"));
+    }
+    assert_eq!(catalog.resolve("git_hub", "a_b").map(|tool| tool.short()), Some("a.b"));
+    assert!(catalog.resolve("git-hub", "nothing").is_none());
+}
+
+#[test]
+fn reserved_words_are_no_identifiers() {
+    assert_eq!(identifier("delete"), "delete_");
+    assert_eq!(identifier("then"), "then_");
+    assert_eq!(identifier("1st"), "_1st");
+    assert_eq!(identifier("__init__"), "x__init___");
+}
