@@ -86,7 +86,7 @@ fn chosen(arguments: &Arguments) -> Vec<Step> {
 impl Step {
     fn run(self, root: &Path) -> Result<Outcome> {
         match self {
-            Self::Install => install::run(),
+            Self::Install => install::run(root),
             Self::Format => checks::format(root),
             Self::Clippy => checks::clippy(root),
             Self::Tests => checks::tests(root),

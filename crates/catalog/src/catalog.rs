@@ -188,25 +188,31 @@ impl Catalog {
 
     /// The tool that a program means: by canonical name, by identifier, or in the server's own spelling.
     pub fn resolve(&self, server: &str, tool: &str) -> Option<&Tool> {
+        self.position(server, tool).and_then(|place| self.tools.get(place))
+    }
+
+    /// Where [`Catalog::resolve`] finds it in [`Catalog::tools`].
+    pub fn position(&self, server: &str, tool: &str) -> Option<usize> {
         let ident = identifier(server);
-        self.get(&format!("{server}.{tool}"))
-            .or_else(|| self.at_ident(&ident, tool))
-            .or_else(|| self.at_ident(&ident, &identifier(tool)))
+        self.by_name
+            .get(&format!("{server}.{tool}"))
+            .or_else(|| self.by_ident.get(&(ident.clone(), tool.to_owned())))
+            .or_else(|| self.by_ident.get(&(ident.clone(), identifier(tool))))
+            .copied()
             .or_else(|| {
-                let entry = self
-                    .servers
-                    .iter()
-                    .find(|entry| entry.server == server || entry.ident == ident)?;
-                self.tools
-                    .get(entry.tools.clone())?
-                    .iter()
-                    .find(|one| one.definition.name == tool)
+                let entry = self.server(server)?;
+                let tools = self.tools.get(entry.tools.clone())?;
+                let place = tools.iter().position(|one| one.definition.name == tool)?;
+                Some(entry.tools.start + place)
             })
     }
 
-    fn at_ident(&self, server: &str, tool: &str) -> Option<&Tool> {
-        let place = self.by_ident.get(&(server.to_owned(), tool.to_owned()))?;
-        self.tools.get(*place)
+    /// The server that a program means: by name or identifier.
+    pub fn server(&self, server: &str) -> Option<&Entry> {
+        let ident = identifier(server);
+        self.servers
+            .iter()
+            .find(|entry| entry.server == server || entry.ident == ident)
     }
 }
 
@@ -232,7 +238,7 @@ fn canonical(text: &str, most: usize, server: bool) -> String {
 }
 
 /// An identifier of both languages that reads like the name: ASCII letters, digits and underscores.
-pub(crate) fn identifier(name: &str) -> String {
+pub fn identifier(name: &str) -> String {
     let mut ident: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' })

@@ -9,9 +9,14 @@ use crate::fault::{self, Fault};
 
 mod journal;
 mod policy;
+mod tools;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
+pub(crate) use tools::{
+    ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
+    ToolsSearch, ToolsShow, ToolsStubs,
+};
 
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
 #[derive(Debug, Parser)]
@@ -45,6 +50,12 @@ pub(crate) enum Command {
     Run(Run),
     /// Run any program in a sandbox
     Exec(Exec),
+    /// The tools there are: list, search, show, declarations
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Tool servers: list, test, log in
+    #[command(subcommand)]
+    Servers(ServersCommand),
     /// Check, show, explain and compare policies
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -80,6 +91,8 @@ impl Command {
             Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
             Command::Run(_)
             | Command::Exec(_)
+            | Command::Tools(_)
+            | Command::Servers(_)
             | Command::Policy(_)
             | Command::Session(_)
             | Command::Audit(_)
@@ -151,6 +164,9 @@ pub(crate) struct Rules {
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// More tool servers: a file in the `mcpServers` form of other clients
+    #[arg(long, value_name = "FILE")]
+    pub(crate) servers: Option<PathBuf>,
 }
 
 /// What the sandbox is made of.

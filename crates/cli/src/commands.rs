@@ -14,10 +14,13 @@ mod audit;
 mod demo;
 mod doctor;
 mod inside;
+mod login;
 mod policy;
 mod probe;
 mod run;
+mod servers;
 mod session;
+mod tools;
 mod trust;
 
 /// Runs a command to its end.
@@ -25,6 +28,8 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
     match command {
         Command::Run(run) => run::code(run, settings, printer).await,
         Command::Exec(exec) => run::program(exec, settings, printer).await,
+        Command::Tools(tools) => Box::pin(tools::start(tools, settings, printer)).await,
+        Command::Servers(servers) => Box::pin(servers::start(servers, settings, printer)).await,
         Command::Policy(policy) => policy::start(policy, settings, printer).await,
         Command::Session(session) => session::start(session, settings, printer).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,

@@ -8,6 +8,7 @@ use crate::fault::Fault;
 
 pub(crate) mod config;
 pub(crate) mod rules;
+pub(crate) mod servers;
 pub(crate) mod trust;
 
 /// What the environment says.
@@ -88,6 +89,11 @@ impl Settings {
             _ => Ok(home),
         }
     }
+}
+
+/// A variable of the environment, for references that the operator wrote.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    env::var_os(name).and_then(|value| value.into_string().ok())
 }
 
 /// A path that stays the same when the folder is left.

@@ -1,15 +1,19 @@
 //! What lives as long as the process: the store, the lease, the backend, and the switches of what runs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Upstreams};
 use ringfence_journal::{Event, Kind, Principal, Recorder as _, SessionId};
-use ringfence_policy::Built;
+use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
 use tokio::sync::watch;
 
+use crate::discover::Discover;
+use crate::guest::Guests;
 use crate::sweep;
 
 type Switches = Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>;
@@ -18,7 +22,7 @@ type Switches = Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>;
 const MOST_IDLE: usize = 8;
 
 /// What the engine is made with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// The data folder.
     pub home: PathBuf,
@@ -28,6 +32,22 @@ pub struct Settings {
     pub principal: Principal,
     /// The Python to use instead of the system's.
     pub python: Option<PathBuf>,
+    /// Tool servers.
+    pub servers: Servers,
+    /// The policies of tool servers that run in sandboxes of their own.
+    pub server_policies: BTreeMap<String, Policy>,
+    /// What `env:NAME` and `${NAME}` in a server's entry read.
+    pub environment: ringfence_gateway::Environment,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Settings")
+            .field("home", &self.home)
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why the engine did not start.
@@ -55,6 +75,7 @@ pub struct Engine {
     pub(crate) lease: Lease,
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Pool,
+    gateway: Option<Arc<Gateway>>,
     switches: Switches,
 }
 
@@ -73,7 +94,9 @@ impl Engine {
         let switches = Arc::new(Mutex::new(HashMap::new()));
         listen(&store, &lease, &switches)?;
         let pool = Pool::new(Arc::clone(&native), MOST_IDLE);
+        let gateway = gateway(&settings, &native);
         Ok(Engine {
+            gateway,
             settings,
             store,
             lease,
@@ -95,7 +118,17 @@ impl Engine {
 
     /// The mechanisms that exist: a policy that needs another is refused when a session opens.
     pub fn built() -> Built {
-        Built::foundation()
+        Built::foundation().with(Mechanism::Tools)
+    }
+
+    /// The door, where there are tool servers.
+    pub fn gateway(&self) -> Option<&Arc<Gateway>> {
+        self.gateway.as_ref()
+    }
+
+    /// The tools, as `policy` shows them.
+    pub fn discover(&self, policy: Arc<Policy>, language: ringfence_catalog::Language) -> Discover {
+        Discover::new(self.gateway.clone(), policy, language)
     }
 
     /// The end of the process comes next: what was recorded stays, and nothing more is waited for.
@@ -105,8 +138,15 @@ impl Engine {
             lease,
             native,
             pool,
+            gateway,
             ..
         } = self;
+        if let Some(gateway) = gateway {
+            gateway.upstreams().close();
+            if let Err(error) = gateway.learnt().save() {
+                tracing::warn!(%error, "types learnt from results could not be kept");
+            }
+        }
         let groups = native.remains();
         drop((pool, native));
         for path in groups.into_iter().filter(|path| !path.exists()) {
@@ -148,6 +188,25 @@ impl Engine {
             switch.send_replace(true);
         }
     }
+}
+
+/// The door to the configured servers; without any there is none.
+fn gateway(settings: &Settings, native: &Arc<Native>) -> Option<Arc<Gateway>> {
+    if settings.servers.is_empty() {
+        return None;
+    }
+    let guests = Guests::new(
+        Arc::clone(native),
+        settings.server_policies.clone(),
+        settings.python.clone(),
+        settings.home.join("workspaces"),
+    );
+    let options = Options {
+        spawner: Some(Arc::new(guests)),
+        ..Options::new(Arc::clone(&settings.environment))
+    };
+    let upstreams = Upstreams::new(settings.servers.clone(), Keep::new(&settings.home), options);
+    Some(Arc::new(Gateway::new(upstreams, Learnt::open(&settings.home))))
 }
 
 /// A session's switch, gone when the session is.

@@ -71,13 +71,33 @@ pub struct Location {
     pub message: String,
 }
 
-/// A tool call. None can be made yet.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum CallReport {}
+pub struct CallReport {
+    /// The program's number of it, from 1.
+    pub number: u32,
+    /// The tool.
+    pub tool: String,
+    /// `ok`, `failed`, `broken`, `timed_out`, `unknown` or `refused`.
+    pub outcome: &'static str,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Bytes of its arguments.
+    pub bytes_in: u64,
+    /// Bytes of its result.
+    pub bytes_out: u64,
+}
 
-/// What a model paid and was spared. Not counted yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum TokenReport {}
+/// What a model pays and is spared, in tokens of `o200k_base`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TokenReport {
+    /// What this result costs: value, output and error.
+    pub returned: u64,
+    /// What the results of the tools would have cost: about four bytes a token.
+    pub avoided: u64,
+}
 
 /// A file that is new or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,8 +4,12 @@
 //! its own, and knows neither MCP, HTTP and terminals above it nor SQL and system calls below it. Read [`run`] first.
 #![forbid(unsafe_code)]
 
+mod check;
+mod discover;
+mod door;
 mod engine;
 mod execution;
+mod guest;
 mod outcome;
 mod refusal;
 mod report;
@@ -13,6 +17,8 @@ pub mod run;
 mod sweep;
 mod words;
 
+pub use check::{Advice, CheckError, PlaceError, Tools, TypeCheck};
+pub use discover::{Discover, DiscoverError, notes, offers};
 pub use engine::{Engine, OpenError, Settings};
 pub use execution::{CallReport, ErrorReport, Execution, FileReport, Location, TokenReport, ViolationReport};
 pub use refusal::Refusal;

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use ringfence_gateway::Made;
 use ringfence_journal::{
-    By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
+    By, CallOutcome, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
 };
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
 use serde_json::value::RawValue;
 
-use crate::execution::{ErrorReport, Execution, FileReport, ViolationReport};
+use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
 use crate::run::{Program, RunCode};
@@ -219,6 +220,47 @@ pub(crate) fn result(
         },
         ..assemble(session, judged)
     }
+}
+
+/// Bytes of JSON that make one token, about.
+const TOKEN: u64 = 4;
+
+/// The calls of an execution, and what they would have cost a model that made them one by one.
+pub(crate) fn add_calls(execution: &mut Execution, calls: &[Made]) {
+    if calls.is_empty() {
+        return;
+    }
+    let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    execution.calls = calls
+        .iter()
+        .map(|call| CallReport {
+            number: call.number,
+            tool: call.tool.clone(),
+            outcome: call.outcome.name(),
+            rule: call.rule.clone(),
+            duration_ms: milliseconds(call.duration),
+            bytes_in: call.bytes_in,
+            bytes_out: call.bytes_out,
+        })
+        .collect();
+    let refused = calls.iter().filter(|call| call.outcome == CallOutcome::Refused);
+    execution.violations.extend(refused.map(|call| ViolationReport {
+        kind: "tool".to_owned(),
+        detail: call.tool.clone(),
+        rule: call.rule.clone().unwrap_or_default(),
+    }));
+    execution.usage.calls = calls.len() as u64;
+    let value = execution.value.as_ref().map_or("", |value| value.get());
+    let text = [value, &execution.stdout, &execution.stderr];
+    let returned = text
+        .iter()
+        .map(|text| ringfence_catalog::tokens::count(text) as u64)
+        .sum();
+    let results: u64 = calls.iter().map(|call| call.bytes_in + call.bytes_out).sum();
+    execution.tokens = Some(TokenReport {
+        returned,
+        avoided: (results / TOKEN).saturating_sub(returned),
+    });
 }
 
 fn file_report(file: &ringfence_sandbox::FoundFile) -> FileReport {

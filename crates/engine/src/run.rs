@@ -7,17 +7,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringfence_gateway::Pass;
 use ringfence_journal::{
     By, Event, ExecutionId, FileOut, Kind, NoEntropy, Output, PolicyRef, RecordError, Recorder as _, SessionId, Text,
     files_out, output_parts,
 };
 use ringfence_policy::{JournalOutput, Policy, RelPath};
 use ringfence_sandbox::{
-    CollectError, Collected, Ended, Language, LaunchError, Options, PutError, Sandbox, Spec, Stop, Task,
+    CollectError, Collected, Door, Ended, Language, LaunchError, Options, PutError, Sandbox, Spec, Stop, Task,
 };
 use ringfence_store::{LeaseError, Opening, Resource};
 use tokio::sync::mpsc;
 
+use crate::door::{self, Keeper};
 use crate::engine::Engine;
 use crate::execution::Execution;
 use crate::refusal::Refusal;
@@ -143,23 +145,50 @@ impl Engine {
         let before = bring_in(&sandbox, &request.files)?;
         self.record(session, report::started(session, request)).await?;
         let mut kept = Kept::new(live);
+        let keeper = self.keeper(session, request);
+        let (door, calls, answers) = Door::new(door::ROOM);
         let task = Task {
             kind: report::task_kind(&request.program),
             args: std::mem::take(&mut request.args),
             stdin: request.stdin.take(),
+            door: keeper.is_some().then_some(door),
         };
-        let ended = sandbox.run(task, &mut kept, stop).await?;
+        let (ended, calls) = match &keeper {
+            None => (sandbox.run(task, &mut kept, stop).await?, Vec::new()),
+            Some(keeper) => {
+                let run = sandbox.run(task, &mut kept, stop);
+                let ended = with_calls(keeper, run, keeper.attend(calls, answers)).await?;
+                (ended, keeper.close().await?)
+            }
+        };
         sandbox.settle().await?;
         let (stdout, stderr) = (kept.stdout, kept.stderr);
         let collected = self
             .take_out(session, &sandbox, &before, request.out.as_deref())
             .await?;
-        let execution = report::result(session, &ended, &collected, &(stdout, stderr));
+        let mut execution = report::result(session, &ended, &collected, &(stdout, stderr));
+        report::add_calls(&mut execution, &calls);
         // The kernel takes the sandbox down while its end is written.
         let (gone, written) = tokio::join!(sandbox.end(), self.journal_end(session, &ended, &execution));
         gone?;
         written?;
         Ok(execution)
+    }
+
+    /// Whoever answers the calls of a program that can make any.
+    fn keeper(&self, session: &Session, request: &RunCode) -> Option<Keeper> {
+        let language = match &request.program {
+            Program::Code {
+                language: Language::Python,
+                ..
+            } => ringfence_catalog::Language::Python,
+            Program::Code { .. } => ringfence_catalog::Language::TypeScript,
+            Program::Shell { .. } | Program::Named(_) => return None,
+        };
+        let (gateway, policy) = (Arc::clone(self.gateway()?), Arc::new(session.policy.clone()));
+        let discover = self.discover(Arc::clone(&policy), language);
+        let pass = Pass::new(gateway, policy, Arc::clone(&self.store), session.id, session.execution);
+        Some(Keeper::new(Arc::new(pass), discover))
     }
 
     /// The place this session needs, or why it cannot be had.
@@ -317,6 +346,33 @@ impl Engine {
         };
         self.record(session, kind).await
     }
+}
+
+/// Runs a program and answers its calls. One that ended by itself has its calls seen out; one that was ended has not.
+async fn with_calls(
+    keeper: &Keeper,
+    run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
+    attend: impl Future<Output = Result<(), RecordError>>,
+) -> Result<Ended, RunError> {
+    tokio::pin!(run, attend);
+    let mut attended = false;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut run => break ended?,
+            // A call that cannot be written down does not happen, and its program goes no further.
+            done = &mut attend, if !attended => {
+                done?;
+                attended = true;
+            }
+        }
+    };
+    if ended.verdict != ringfence_sandbox::Verdict::Finished {
+        keeper.cancel();
+    }
+    if !attended {
+        attend.await?;
+    }
+    Ok(ended)
 }
 
 /// How a rule that is only watched here could be held hard.

@@ -3,3 +3,38 @@
 //!
 //! This crate does not know sandboxes, the wire or the front doors.
 #![forbid(unsafe_code)]
+
+mod answer;
+mod connect;
+mod credential;
+mod error;
+mod gateway;
+mod http;
+mod keep;
+mod lines;
+mod link;
+mod oauth;
+mod openapi;
+mod pass;
+mod process;
+mod refusal;
+mod servers;
+mod spawner;
+mod talk;
+mod upstream;
+mod upstreams;
+
+pub use answer::{CallResult, Content};
+pub use credential::{CredentialError, Environment, Secret, Written};
+pub use error::{CallError, ServerError};
+pub use gateway::{Gateway, Indexed, Learnt};
+pub use keep::{Era, Keep, KeepError, PinError, Pinned};
+pub use oauth::{OAuthError, login};
+pub use pass::{Made, Pass, Stopped};
+pub use refusal::Refusal;
+pub use servers::{
+    Auth, Document, Interface, Notice, Place, Problem, Program, Remote, Server, Servers, ServersError, Source,
+};
+pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
+pub use upstream::Condition;
+pub use upstreams::{Happened, Known, Options, Status, Upstreams};

@@ -79,7 +79,15 @@ pub struct Readiness {
 
 /// Waits until one of `descriptors` is ready, as long as it takes. Answers in the same order.
 pub fn poll<const N: usize>(descriptors: [Option<(BorrowedFd<'_>, Interest)>; N]) -> io::Result<[Readiness; N]> {
-    fd::poll(descriptors)
+    fd::poll(descriptors, None)
+}
+
+/// The same for at most `patience`; then none is ready.
+pub fn poll_within<const N: usize>(
+    descriptors: [Option<(BorrowedFd<'_>, Interest)>; N],
+    patience: Duration,
+) -> io::Result<[Readiness; N]> {
+    fd::poll(descriptors, Some(patience))
 }
 
 /// Whether reading would not block, now or within `patience`.

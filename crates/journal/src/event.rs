@@ -8,7 +8,10 @@ use crate::{ExecutionId, LeaseId, Principal, SessionId, Text};
 
 mod parts;
 
-pub use parts::{By, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, Status, Stream, Truncated, Usage};
+pub use parts::{
+    By, CallOutcome, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, ServerPlace, Status, Stream, Truncated,
+    Usage,
+};
 
 /// The version of the event form that this program writes and reads.
 const VERSION: u64 = 1;
@@ -149,6 +152,69 @@ pub enum Kind {
         /// Which.
         files: Vec<FileOut>,
     },
+    /// A tool server is used for the first time in this session.
+    ServerUsed {
+        /// What the operator calls it.
+        server: Text,
+        /// Where it runs.
+        place: ServerPlace,
+    },
+    /// A tool is about to be called.
+    CallStarted {
+        /// Counts from 1 in each execution.
+        #[serde(serialize_with = "parts::safe")]
+        number: u64,
+        /// The tool's full name.
+        tool: Text,
+        /// The rule that lets it.
+        rule: Text,
+        /// blake3 of the arguments as JSON text.
+        arguments: crate::Hash,
+        /// How long that text is.
+        #[serde(serialize_with = "parts::safe")]
+        bytes: u64,
+    },
+    /// A tool was called.
+    CallEnded {
+        /// The number of its start.
+        #[serde(serialize_with = "parts::safe")]
+        number: u64,
+        /// The tool's full name.
+        tool: Text,
+        /// How it went.
+        outcome: CallOutcome,
+        /// The stable code of what went wrong.
+        error: Option<Text>,
+        /// How long it took.
+        #[serde(serialize_with = "parts::safe")]
+        duration_ms: u64,
+        /// blake3 of the result as JSON text, if there is one.
+        result: Option<crate::Hash>,
+        /// How long that text is.
+        #[serde(serialize_with = "parts::safe")]
+        bytes: u64,
+    },
+    /// A call was refused before anything was sent.
+    CallRefused {
+        /// Counts from 1 in each execution.
+        #[serde(serialize_with = "parts::safe")]
+        number: u64,
+        /// What the program called it.
+        tool: Text,
+        /// The stable code of the refusal.
+        code: Text,
+        /// The rule that refused.
+        rule: Text,
+    },
+    /// A tool is not what it was when it was first used.
+    ToolDrifted {
+        /// The tool's full name.
+        tool: Text,
+        /// Its digest now.
+        found: Text,
+        /// When the other definition was pinned.
+        since: Timestamp,
+    },
     /// A session is over; nothing follows.
     SessionClosed {
         /// Why.
@@ -175,6 +241,11 @@ impl Kind {
             Kind::StopRequested { .. } => "stop_requested",
             Kind::Swept { .. } => "swept",
             Kind::FilesOut { .. } => "files_out",
+            Kind::ServerUsed { .. } => "server_used",
+            Kind::CallStarted { .. } => "call_started",
+            Kind::CallEnded { .. } => "call_ended",
+            Kind::CallRefused { .. } => "call_refused",
+            Kind::ToolDrifted { .. } => "tool_drifted",
             Kind::SessionClosed { .. } => "session_closed",
         }
     }

@@ -18,8 +18,8 @@ mod verify;
 mod view;
 
 pub use event::{
-    By, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin, Output, PolicyRef,
-    Status, Stream, Truncated, Usage, files_out, output_parts,
+    By, CallOutcome, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin, Output,
+    PolicyRef, ServerPlace, Status, Stream, Truncated, Usage, files_out, output_parts,
 };
 pub use id::{ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId};
 pub use record::{Cause, RecordError, Recorded, Recorder};
@@ -28,4 +28,4 @@ pub use text::Text;
 pub use chain::{Hash, HashError, Link, Record, genesis};
 pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};
 pub use verify::{Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
-pub use view::{EnforcementSummary, ExecutionSummary, SessionState, SessionSummary, Violation};
+pub use view::{CallSummary, EnforcementSummary, ExecutionSummary, SessionState, SessionSummary, Violation};

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    By, Enforcement, Event, ExecutionId, FileOut, Kind, Origin, Output, PolicyRef, Principal, SessionId, Status, Text,
-    Truncated, Usage,
+    By, CallOutcome, Enforcement, Event, ExecutionId, FileOut, Kind, Origin, Output, PolicyRef, Principal, SessionId,
+    Status, Text, Truncated, Usage,
 };
 
 /// Something that was tried and is forbidden.
@@ -17,6 +17,27 @@ pub struct Violation {
     pub detail: Text,
     /// The rule that forbids it.
     pub rule: Text,
+}
+
+/// One tool call, as its events tell it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallSummary {
+    /// Counts from 1 in its execution.
+    pub number: u64,
+    /// The tool.
+    pub tool: Text,
+    /// How it went; a call that was never seen to end is `unknown`.
+    pub outcome: CallOutcome,
+    /// The rule that let it, or refused it.
+    pub rule: Text,
+    /// The stable code of what went wrong.
+    pub error: Option<Text>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Bytes of its arguments.
+    pub bytes_in: u64,
+    /// Bytes of its result.
+    pub bytes_out: u64,
 }
 
 /// One execution, as its events tell it.
@@ -46,6 +67,8 @@ pub struct ExecutionSummary {
     pub limits_hit: Vec<Text>,
     /// What it tried and may not.
     pub violations: Vec<Violation>,
+    /// Its tool calls, by number.
+    pub calls: Vec<CallSummary>,
     /// Files that left.
     pub files: Vec<FileOut>,
     /// The beginning of what it printed.
@@ -202,7 +225,14 @@ impl SessionSummary {
                 self.reason = Some(reason.clone());
                 self.lose(event.at);
             }
-            Kind::ExecutionEnded { .. } | Kind::LimitHit { .. } | Kind::FilesOut { .. } | Kind::Output { .. } => {
+            Kind::ServerUsed { .. } | Kind::ToolDrifted { .. } => {}
+            Kind::ExecutionEnded { .. }
+            | Kind::LimitHit { .. }
+            | Kind::FilesOut { .. }
+            | Kind::Output { .. }
+            | Kind::CallStarted { .. }
+            | Kind::CallEnded { .. }
+            | Kind::CallRefused { .. } => {
                 if let Some(execution) = self.execution(event.execution) {
                     execution.add(event);
                 }
@@ -244,6 +274,7 @@ impl ExecutionSummary {
             truncated: Truncated::default(),
             limits_hit: Vec::new(),
             violations: Vec::new(),
+            calls: Vec::new(),
             files: Vec::new(),
             output: None,
         }
@@ -270,6 +301,7 @@ impl ExecutionSummary {
             }
             Kind::LimitHit { code, .. } => self.limits_hit.push(code.clone()),
             Kind::FilesOut { files } => self.files.extend_from_slice(files),
+            Kind::CallStarted { .. } | Kind::CallEnded { .. } | Kind::CallRefused { .. } => self.add_call(&event.kind),
             Kind::SessionOpened { .. }
             | Kind::ExecutionStarted { .. }
             | Kind::Output { .. }
@@ -277,7 +309,62 @@ impl ExecutionSummary {
             | Kind::Refused { .. }
             | Kind::StopRequested { .. }
             | Kind::Swept { .. }
+            | Kind::ServerUsed { .. }
+            | Kind::ToolDrifted { .. }
             | Kind::SessionClosed { .. } => {}
+        }
+    }
+
+    fn add_call(&mut self, kind: &Kind) {
+        match kind {
+            Kind::CallStarted {
+                number,
+                tool,
+                rule,
+                bytes,
+                ..
+            } => self.calls.push(CallSummary {
+                number: *number,
+                tool: tool.clone(),
+                outcome: CallOutcome::Unknown,
+                rule: rule.clone(),
+                error: None,
+                duration_ms: 0,
+                bytes_in: *bytes,
+                bytes_out: 0,
+            }),
+            Kind::CallRefused {
+                number,
+                tool,
+                code,
+                rule,
+            } => self.calls.push(CallSummary {
+                number: *number,
+                tool: tool.clone(),
+                outcome: CallOutcome::Refused,
+                rule: rule.clone(),
+                error: Some(code.clone()),
+                duration_ms: 0,
+                bytes_in: 0,
+                bytes_out: 0,
+            }),
+            Kind::CallEnded {
+                number,
+                outcome,
+                error,
+                duration_ms,
+                bytes,
+                ..
+            } => {
+                // Calls end soon after they start: the last ones are the likely ones.
+                if let Some(call) = self.calls.iter_mut().rev().find(|call| call.number == *number) {
+                    call.outcome = *outcome;
+                    call.error.clone_from(error);
+                    call.duration_ms = *duration_ms;
+                    call.bytes_out = *bytes;
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -140,11 +140,9 @@ impl Policy {
         let rules = self.tools().rules.iter().enumerate();
         let rules = rules.map(|(index, rule)| (format!("tools.rules[{index}]"), rule.verdict));
         for (key, verdict) in default.into_iter().chain(rules) {
+            // What a person should be asked is refused where nobody can be: that needs no approvals.
             if verdict != Verdict::Deny {
-                needs.push((key.clone(), Mechanism::Tools, "make it `deny` or leave it out"));
-            }
-            if verdict == Verdict::Ask {
-                needs.push((key, Mechanism::Approvals, "make it `deny`"));
+                needs.push((key, Mechanism::Tools, "make it `deny` or leave it out"));
             }
         }
     }

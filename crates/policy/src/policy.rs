@@ -254,15 +254,19 @@ impl Policy {
 
     /// The rates of every rule that is about the call; all of them hold at once.
     pub fn rates(&self, name: &ToolName, args: &Value, history: &History) -> Vec<(Rule, Rate)> {
-        let in_layer = |layer: &RuleSet| {
-            let rules = layer.draft.tools.clone().map(|tools| tools.rules).unwrap_or_default();
-            let prefix = layer.prefix.clone();
-            rules.into_iter().enumerate().filter_map(move |(index, rule)| {
-                let rate = rule.rate.filter(|_| rule.matches(name, args, history))?;
-                Some((Rule::new(format!("{prefix}tools.rules[{index}]")), rate))
-            })
-        };
-        self.layers.iter().flat_map(in_layer).collect()
+        let rules = self.layers.iter().flat_map(|layer| {
+            let rules = layer
+                .draft
+                .tools
+                .iter()
+                .flat_map(|tools| tools.rules.iter().enumerate());
+            rules.map(move |(index, rule)| (layer, index, rule))
+        });
+        let rated = rules.filter_map(|(layer, index, rule)| {
+            let rate = rule.rate.filter(|_| rule.matches(name, args, history))?;
+            Some((Rule::new(format!("{}tools.rules[{index}]", layer.prefix)), rate))
+        });
+        rated.collect()
     }
 
     /// Whether a host may be reached so, before its name is resolved.

@@ -4,10 +4,15 @@
 //! [`Pool`] keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod control;
+mod door;
+mod exchange;
 mod execution;
 mod feed;
 mod files;
+mod follow;
+mod interpreter;
 mod native;
 mod pipe;
 mod pool;
@@ -20,6 +25,7 @@ mod verdict;
 mod watch;
 mod worker;
 
+pub use door::{Answered, Ask, Asked, Door, Refusal};
 pub use execution::{Ended, Output, RunError, Stop, Task, TaskKind, Words};
 pub use files::{Change, CollectError, Collected, FoundFile, PutError};
 pub use native::{LaunchError, Native, Support, WorkerProgram, remove_group, remove_remains};

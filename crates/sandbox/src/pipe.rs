@@ -4,10 +4,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use ringfence_wire::{
-    ChildTurn, FromChild, Inbound, Item, MessageError, OutOfTurn, Outbound, Outcome, ProtocolError, SendError, Side,
-    Stream, ToChild, decode,
+    Answer, Bodies, Body, Calls, ChildTurn, FromChild, Inbound, Item, Letters, MessageError, OutOfTurn, Outbound,
+    Outcome, ProtocolError, Return, SendError, Side, Stream, ToChild, decode,
 };
 use tokio::net::UnixStream;
+
+use crate::door::{Answered, Ask, Asked, Refusal};
+
+/// Answers wait here only so far: more stay behind the door until the child has read.
+const ANSWERS_WAITING: usize = 256;
+const ANSWER_BYTES_WAITING: usize = 1 << 20;
 
 /// What went wrong on the pipe. Anything but [`PipeError::Send`] is the sandbox's doing.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +30,9 @@ pub enum PipeError {
     /// A message at the wrong time.
     #[error("the sandbox spoke out of turn")]
     Turn(#[from] OutOfTurn),
+    /// A call's arguments that are not text.
+    #[error("the sandbox sent a call that is not text")]
+    NotText,
     /// Something of ours that cannot be sent.
     #[error("the job cannot be sent")]
     Send(#[from] SendError),
@@ -41,6 +50,19 @@ pub(crate) enum Progress {
 /// Who takes what the child sends.
 pub(crate) trait Receiver {
     fn output(&mut self, stream: Stream, bytes: &[u8]);
+    fn asked(&mut self, asked: Asked);
+    /// Whether it should be given no more for now.
+    fn is_full(&self) -> bool;
+}
+
+impl PipeError {
+    /// Whether the child broke a rule, rather than this machine failing.
+    pub(crate) fn is_the_childs(&self) -> bool {
+        match self {
+            PipeError::Protocol(_) | PipeError::Message(_) | PipeError::Turn(_) | PipeError::NotText => true,
+            PipeError::Socket(_) | PipeError::Send(_) => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -49,6 +71,9 @@ pub(crate) struct Pipe {
     inbound: Inbound,
     outbound: Outbound,
     turn: ChildTurn,
+    calls: Calls,
+    bodies: Bodies<(u32, Ask)>,
+    answers: Letters<ToChild>,
     outcome: Option<Outcome>,
     /// The child does not read any more: nothing is owed to it.
     deaf: bool,
@@ -65,6 +90,9 @@ impl Pipe {
             inbound: Inbound::execution(Side::Host),
             outbound: Outbound::execution(Side::Host),
             turn: ChildTurn::New,
+            calls: Calls::default(),
+            bodies: Bodies::new(),
+            answers: Letters::new(Stream::Answered),
             outcome: None,
             deaf: false,
         })
@@ -100,6 +128,26 @@ impl Pipe {
         Ok(self.outbound.end(stream)?)
     }
 
+    /// Sends the answer to a call along; one to no unanswered call is dropped.
+    pub(crate) fn answer(&mut self, answered: Answered) {
+        let Answered { number, answer } = answered;
+        if self.calls.answer(number).is_err() {
+            tracing::warn!(number, "an answer to no call");
+            return;
+        }
+        let body = answer.and_then(|text| Body::of(text).map_err(|_| too_large()));
+        let (answer, rest) = match body {
+            Ok((body, rest)) => (Answer::Result(body), rest),
+            Err(refusal) => (Answer::Refused(refusal.into()), Vec::new()),
+        };
+        self.answers.push(ToChild::Return(Return { number, answer }), rest);
+    }
+
+    /// Whether more answers may come from behind the door.
+    pub(crate) fn takes_answers(&self) -> bool {
+        self.answers.len() < ANSWERS_WAITING && self.answers.bytes() < ANSWER_BYTES_WAITING
+    }
+
     pub(crate) fn wants_to_write(&self) -> bool {
         !self.deaf && self.outbound.pending()
     }
@@ -115,6 +163,7 @@ impl Pipe {
     /// Writes what can be written now. A child that is gone is noticed by reading.
     pub(crate) fn send(&mut self) -> Result<(), PipeError> {
         while !self.deaf {
+            self.answers.pump(&mut self.outbound)?;
             let chunk = self.outbound.chunk();
             if chunk.is_empty() {
                 return Ok(());
@@ -143,6 +192,9 @@ impl Pipe {
                     if self.is_over() {
                         return Ok(Progress::Over);
                     }
+                    if receiver.is_full() {
+                        return Ok(Progress::Open);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Open),
                 Err(error) if is_gone(&error) => return Ok(Progress::Over),
@@ -166,8 +218,32 @@ impl Pipe {
                     match message {
                         FromChild::Ready | FromChild::Started => {}
                         FromChild::Done(outcome) => self.outcome = Some(outcome),
+                        FromChild::Call(call) => {
+                            self.calls.ask(call.number)?;
+                            let (number, ask) = (call.number, Ask::from(call.ask));
+                            match call.body {
+                                Body::Inline(text) => {
+                                    let body = text.into_string();
+                                    receiver.asked(Asked { number, ask, body });
+                                }
+                                Body::Streamed { bytes } => self.bodies.announce((number, ask), bytes),
+                            }
+                        }
                     }
                     continue;
+                }
+                Some(Item::Data {
+                    stream: stream @ Stream::Asked,
+                    bytes,
+                }) => {
+                    let mut texts = Ok(());
+                    self.bodies
+                        .take(bytes, |(number, ask), body| match String::from_utf8(body) {
+                            Ok(body) => receiver.asked(Asked { number, ask, body }),
+                            Err(_) => texts = Err(PipeError::NotText),
+                        })?;
+                    texts?;
+                    (stream, bytes.len())
                 }
                 Some(Item::Data { stream, bytes }) => {
                     receiver.output(stream, bytes);
@@ -186,6 +262,18 @@ impl Pipe {
     }
 }
 
+fn too_large() -> Refusal {
+    Refusal {
+        code: "call.too_large".to_owned(),
+        message: format!("the result is longer than {} MiB", ringfence_wire::BODY_CAP >> 20),
+        rule: None,
+        hint: Some("ask for less at a time: a page, a filter, fewer fields".to_owned()),
+    }
+}
+
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
+
+#[cfg(test)]
+mod tests;

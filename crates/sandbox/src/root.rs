@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_jail::{Access, Place, Use};
 
+use crate::interpreter;
 use crate::spec::{Spec, SpecError};
 
 /// Folders of programs; on hosts where they are links into `/usr` they are the same links inside.
@@ -79,7 +80,7 @@ fn host_or_link(spec: &mut Spec, path: &str) {
     }
 }
 
-/// The Python of this sandbox: the configured one with its prefix mounted, else the system's, never the caller's.
+/// The Python of this sandbox: the configured one with its prefixes mounted, else the system's, never the caller's.
 pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Option<PathBuf>, SpecError> {
     let Some(path) = configured else {
         let known = ["/usr/bin/python3", "/usr/local/bin/python3"];
@@ -89,9 +90,11 @@ pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Optio
         path: path.to_owned(),
         source,
     };
-    let real = fs::canonicalize(path).map_err(failed)?;
-    let prefix = real.parent().and_then(Path::parent).unwrap_or(&real).to_owned();
-    if !prefix.starts_with("/usr") {
+    let interpreter = interpreter::ask(path).map_err(failed)?;
+    for prefix in interpreter.prefixes {
+        if prefix.starts_with("/usr") {
+            continue;
+        }
         let to = prefix.to_string_lossy().into_owned();
         spec.places.push(Place::Host {
             from: prefix,
@@ -100,5 +103,5 @@ pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Optio
         });
         spec.uses.push((to, Use::Programs));
     }
-    Ok(Some(real))
+    Ok(Some(interpreter.path))
 }

@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::control::Control;
 use crate::execution::{self, Ended, Prepared, RunError, Stop, Task, Words};
+use crate::follow;
 use crate::spec::{Spec, WritableKind};
 
 /// Processes of an execution that are Ringfence's own: the child, and for Python the interpreter beside it.
@@ -175,7 +176,7 @@ impl Sandbox {
             return Err(RunError::NotPrepared);
         };
         self.ran_programs |= prepared.language == Language::Program;
-        let followed = execution::follow(self, &mut prepared, task, words, stop).await;
+        let followed = follow::follow(self, &mut prepared, task, words, stop).await;
         // An engine's child makes no processes and has said that it is done: nothing goes on that would need an answer now.
         if prepared.language != Language::Program
             && prepared.language != Language::Python

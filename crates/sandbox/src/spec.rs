@@ -165,6 +165,18 @@ impl Spec {
         Ok(spec)
     }
 
+    /// The same place for a program that serves: it runs as long as its sandbox may, whatever it writes is for its reader, and
+    /// its environment has more in it.
+    #[must_use]
+    pub fn for_a_server(mut self, env: impl IntoIterator<Item = (String, String)>) -> Spec {
+        self.limits.wall = self.limits.lifetime;
+        self.limits.output = policy::Bytes::MAX;
+        let mut all: std::collections::BTreeMap<String, String> = self.env.into_iter().collect();
+        all.extend(env);
+        self.env = all.into_iter().collect();
+        self
+    }
+
     /// The same for the same policy on the same machine: what a pool is keyed by.
     pub fn digest(&self) -> &str {
         &self.digest

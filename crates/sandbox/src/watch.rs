@@ -28,6 +28,7 @@ pub(crate) struct Watch {
     memory: u64,
     processes: usize,
     seen: tree::Totals,
+    cpu: Duration,
 }
 
 impl Watch {
@@ -38,13 +39,18 @@ impl Watch {
             memory: limits.memory.get(),
             processes: usize::try_from(limits.processes).unwrap_or(usize::MAX),
             seen: tree::Totals::default(),
+            cpu: Duration::ZERO,
         }
     }
 
     /// The limit that was reached, if one was.
     pub(crate) fn look(&mut self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<Option<Limit>, RunError> {
         let limit = match leaf {
-            Some(leaf) => self.judge(&leaf.usage()?),
+            Some(leaf) => {
+                let usage = leaf.usage()?;
+                self.cpu = usage.cpu.unwrap_or_else(|| tree::totals(sandbox.pid()).cpu);
+                self.judge(&usage)
+            }
             None => self.look_at_processes(sandbox),
         };
         match limit {
@@ -97,7 +103,13 @@ impl Watch {
     /// Without control groups: everything below the first process, added up.
     fn look_at_processes(&mut self, sandbox: &Sandbox) -> Option<Limit> {
         self.note_processes(sandbox);
+        self.cpu = self.seen.cpu;
         self.judge_seen()
+    }
+
+    /// Processor time used when it was last looked at.
+    pub(crate) fn cpu(&self) -> Duration {
+        self.cpu
     }
 
     fn judge_seen(&self) -> Option<Limit> {

@@ -3,7 +3,10 @@
 //! Never linked by the product.
 #![forbid(unsafe_code)]
 
+pub mod discovery;
 pub mod peers;
+#[cfg(feature = "sandboxes")]
 pub mod sandboxes;
 pub mod timing;
 pub mod traces;
+pub mod upstream;

@@ -32,6 +32,7 @@ pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value:
                 kind,
                 args: Vec::new(),
                 stdin: None,
+                door: None,
             },
             &mut Nobody,
             &mut stop,

@@ -47,6 +47,12 @@ pub enum Unfit {
         /// Its length.
         bytes: u64,
     },
+    /// A body longer than one may be, or streamed although it would fit its message.
+    #[error("a body of {bytes} bytes cannot travel so")]
+    Body {
+        /// Its length.
+        bytes: usize,
+    },
     /// A text that no program can be given.
     #[error("a NUL byte in an argument, a path or the environment")]
     Nul,

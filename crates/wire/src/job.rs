@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{List, Text};
+use crate::call::Return;
 use crate::codec::{Message, Unfit};
 use crate::stream::SOURCE_CAP;
 
 /// The version of this language. The host and its worker are built together, so there is only one at a time.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The most bytes of all arguments together.
 pub const ARGUMENTS_MAX: usize = 48 * 1024;
@@ -31,6 +32,8 @@ pub enum ToChild {
     Job(Job),
     /// Stop at the next chance. The host kills if this takes too long.
     Cancel,
+    /// The answer to one of its calls.
+    Return(Return),
 }
 
 impl Message for ToChild {
@@ -41,6 +44,7 @@ impl Message for ToChild {
         match self {
             Self::Job(job) => job.check(),
             Self::Cancel => Ok(()),
+            Self::Return(answer) => answer.check(),
         }
     }
 }

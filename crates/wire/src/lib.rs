@@ -9,7 +9,9 @@
 //! and yields bytes. It knows neither transports nor policies nor what a program does.
 #![forbid(unsafe_code)]
 
+mod bodies;
 mod bounded;
+mod call;
 mod codec;
 mod frame;
 pub mod fuzz;
@@ -21,7 +23,9 @@ mod outcome;
 mod stream;
 mod turn;
 
+pub use bodies::{Bodies, Letters};
 pub use bounded::{List, Text, TooLong};
+pub use call::{Answer, Ask, BODY_CAP, Body, CALLS_MAX, Call, INLINE_MAX, Refusal, Return};
 pub use codec::{Message, MessageError, Unfit, decode, encode_frame};
 pub use frame::{FrameError, HEADER, Header, Kind, MAX_PAYLOAD};
 pub use inbound::{Inbound, Item, ProtocolError};
@@ -30,4 +34,4 @@ pub use order::{ChildLimits, Order, Preparation, Reason, Report};
 pub use outbound::{CONTROL_QUEUE, Outbound, SendError};
 pub use outcome::{Diagnostic, Fault, FromChild, Outcome, OutcomeKind};
 pub use stream::{Cap, Credit, SOURCE_CAP, Side, Stream, VALUE_CAP, WINDOW};
-pub use turn::{ChildTurn, Orders, OutOfTurn};
+pub use turn::{Calls, ChildTurn, Orders, OutOfTurn};

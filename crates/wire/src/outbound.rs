@@ -135,6 +135,11 @@ impl Outbound {
         Ok(())
     }
 
+    /// Whether any message can be queued now, and one more after it.
+    pub fn takes_control(&self) -> bool {
+        self.control.len() + 2 * (HEADER + MAX_PAYLOAD) <= CONTROL_QUEUE
+    }
+
     /// Queues as many bytes as there is room for, and says how many.
     pub fn data(&mut self, stream: Stream, bytes: &[u8]) -> Result<usize, SendError> {
         let sending = self.open(stream)?;

@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{List, Text};
+use crate::call::Call;
 use crate::codec::{Message, Unfit};
 use crate::frame::MAX_PAYLOAD;
 
 const CODE: usize = 64;
 const FAULT_MESSAGE: usize = 8 * 1024;
 const FAULT_FILE: usize = 1024;
-const HINT: usize = 1024;
+const HINT: usize = 2048;
+const RULE: usize = 1024;
 const DIAGNOSTIC_FILE: usize = 512;
 const DIAGNOSTIC_MESSAGE: usize = 768;
 const DIAGNOSTICS: usize = 32;
@@ -20,7 +22,8 @@ const _: () = {
         3 + bytes
     }
     const NUMBER: usize = 5;
-    const FAULT: usize = 1 + text(CODE) + text(FAULT_MESSAGE) + text(FAULT_FILE) + 2 * NUMBER + 1 + text(HINT);
+    const FAULT: usize =
+        1 + text(CODE) + text(FAULT_MESSAGE) + text(FAULT_FILE) + 2 * NUMBER + 1 + text(HINT) + 1 + text(RULE);
     const DIAGNOSTIC: usize = text(DIAGNOSTIC_FILE) + text(CODE) + text(DIAGNOSTIC_MESSAGE) + 2 * NUMBER;
     const OUTCOME: usize = 2 + NUMBER + (1 + NUMBER) + 1 + FAULT + 1 + DIAGNOSTICS * DIAGNOSTIC;
     assert!(OUTCOME <= MAX_PAYLOAD, "an outcome could be too large to send");
@@ -35,13 +38,18 @@ pub enum FromChild {
     Started,
     /// The job is over. Its streams may still be on their way, and each has an end of its own.
     Done(Outcome),
+    /// The program wants something of the outside.
+    Call(Call),
 }
 
 impl Message for FromChild {
     const LISTS: usize = DIAGNOSTICS * size_of::<Diagnostic>();
 
     fn check(&self) -> Result<(), Unfit> {
-        Ok(())
+        match self {
+            Self::Call(call) => call.body.check(),
+            Self::Ready | Self::Started | Self::Done(_) => Ok(()),
+        }
     }
 }
 
@@ -100,6 +108,8 @@ pub struct Fault {
     pub column: u32,
     /// What to do about it.
     pub hint: Option<Text<HINT>>,
+    /// The rule that refused what the program wanted.
+    pub rule: Option<Text<RULE>>,
 }
 
 /// Something found in the source.

@@ -23,11 +23,23 @@ pub enum Stream {
     Stderr = 4,
     /// The value as JSON text, child to host.
     Value = 5,
+    /// Long bodies of calls, one after the other, child to host.
+    Asked = 6,
+    /// Long bodies of answers, one after the other, host to child.
+    Answered = 7,
 }
 
 impl Stream {
     /// Every stream, in the order of their numbers.
-    pub const ALL: [Self; STREAMS] = [Self::Source, Self::Stdin, Self::Stdout, Self::Stderr, Self::Value];
+    pub const ALL: [Self; STREAMS] = [
+        Self::Source,
+        Self::Stdin,
+        Self::Stdout,
+        Self::Stderr,
+        Self::Value,
+        Self::Asked,
+        Self::Answered,
+    ];
 
     /// The stream with this number, if there is one.
     pub fn from_id(id: u16) -> Option<Self> {
@@ -37,6 +49,8 @@ impl Stream {
             3 => Some(Self::Stdout),
             4 => Some(Self::Stderr),
             5 => Some(Self::Value),
+            6 => Some(Self::Asked),
+            7 => Some(Self::Answered),
             _ => None,
         }
     }
@@ -49,17 +63,18 @@ impl Stream {
     /// The end of the pipe that sends this stream.
     pub const fn sender(self) -> Side {
         match self {
-            Self::Source | Self::Stdin => Side::Host,
-            Self::Stdout | Self::Stderr | Self::Value => Side::Child,
+            Self::Source | Self::Stdin | Self::Answered => Side::Host,
+            Self::Stdout | Self::Stderr | Self::Value | Self::Asked => Side::Child,
         }
     }
 
-    /// What a receiver allows in all unless it says otherwise. Output is counted by the host, which cuts it.
+    /// What a receiver allows in all unless it says otherwise. Output is counted by the host, which cuts it; bodies have a cap
+    /// each.
     pub const fn cap(self) -> Cap {
         match self {
             Self::Source => Cap::Bytes(SOURCE_CAP),
             Self::Value => Cap::Bytes(VALUE_CAP),
-            Self::Stdin | Self::Stdout | Self::Stderr => Cap::Endless,
+            Self::Stdin | Self::Stdout | Self::Stderr | Self::Asked | Self::Answered => Cap::Endless,
         }
     }
 
@@ -77,12 +92,14 @@ impl std::fmt::Display for Stream {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Value => "value",
+            Self::Asked => "asked",
+            Self::Answered => "answered",
         })
     }
 }
 
 /// How many streams there are.
-pub(crate) const STREAMS: usize = 5;
+pub(crate) const STREAMS: usize = 7;
 
 /// One end of an execution's pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

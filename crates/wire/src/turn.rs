@@ -1,8 +1,9 @@
 //! Who may say what, when. A message that is well-formed and out of turn is an error: a worker can neither answer what was
 //! not asked nor speak for another execution, and what is remembered does not grow with the number of executions.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use crate::call::CALLS_MAX;
 use crate::order::{Order, Preparation, Report};
 use crate::outcome::FromChild;
 
@@ -18,6 +19,29 @@ pub enum OutOfTurn {
     /// The job was given before the child was ready, or twice.
     #[error("the child cannot take a job now")]
     Job,
+    /// A call whose number is not the next one.
+    #[error("the call is numbered {number}, and the next is {next}")]
+    Call {
+        /// What it says.
+        number: u32,
+        /// What it should say.
+        next: u32,
+    },
+    /// Too many calls are unanswered.
+    #[error("{CALLS_MAX} calls are unanswered already")]
+    TooManyCalls,
+    /// The answer is to no call, or to one that was answered before.
+    #[error("there is no unanswered call {number}")]
+    Return {
+        /// The number in the answer.
+        number: u32,
+    },
+    /// Bytes of a body that no message announced.
+    #[error("{bytes} bytes belong to no call")]
+    Body {
+        /// How many.
+        bytes: usize,
+    },
     /// The report answers none of the orders, or not the oldest.
     #[error("the report answers no order")]
     Report,
@@ -58,13 +82,61 @@ impl ChildTurn {
     pub fn hear(&mut self, message: &FromChild) -> Result<(), OutOfTurn> {
         *self = match (*self, message) {
             (Self::New, FromChild::Ready) => Self::Ready,
-            (Self::Given, FromChild::Started) => Self::Started,
             (Self::Given | Self::Started, FromChild::Done(_)) => Self::Done,
+            (Self::Given, FromChild::Started) | (Self::Started, FromChild::Call(_)) => Self::Started,
             (Self::New | Self::Ready | Self::Given | Self::Started | Self::Done, _) => {
                 return Err(OutOfTurn::Child);
             }
         };
         Ok(())
+    }
+}
+
+/// Which calls of an execution are unanswered; both ends keep one. Numbers are used once because they only count up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    last: u32,
+    unanswered: BTreeSet<u32>,
+}
+
+impl Calls {
+    /// The number of the call that is about to be sent, or nothing while too many are unanswered.
+    pub fn number(&mut self) -> Option<u32> {
+        let number = self.last.checked_add(1)?;
+        self.ask(number).ok().map(|()| number)
+    }
+
+    /// A call came.
+    pub fn ask(&mut self, number: u32) -> Result<(), OutOfTurn> {
+        let next = self.last.saturating_add(1);
+        if number != next || number == self.last {
+            return Err(OutOfTurn::Call { number, next });
+        }
+        if self.unanswered.len() >= CALLS_MAX {
+            return Err(OutOfTurn::TooManyCalls);
+        }
+        self.last = number;
+        self.unanswered.insert(number);
+        Ok(())
+    }
+
+    /// An answer came, or is about to be sent.
+    pub fn answer(&mut self, number: u32) -> Result<(), OutOfTurn> {
+        if self.unanswered.remove(&number) {
+            Ok(())
+        } else {
+            Err(OutOfTurn::Return { number })
+        }
+    }
+
+    /// How many are unanswered.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.len()
+    }
+
+    /// Whether this one is.
+    pub fn is_unanswered(&self, number: u32) -> bool {
+        self.unanswered.contains(&number)
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn run(born: Born<'_>) -> ! {
         Language::Program => program::run(&mut shared.borrow_mut(), born.preparation.limits.private_memory),
     };
     let mut pipe = shared.borrow_mut();
+    pipe.abandon_calls();
     pipe.tell_along(&FromChild::Done(outcome));
     pipe.flush();
     inside::leave(0)
@@ -113,6 +114,7 @@ pub(crate) fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Faul
         line: 0,
         column: 0,
         hint: hint.map(Text::cut),
+        rule: None,
     }
 }
 

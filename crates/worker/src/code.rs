@@ -2,15 +2,16 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Instant;
 
 use ringfence_jail::inside;
 use ringfence_jail::seccomp::Filter;
 use ringfence_wire::{
-    Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP,
+    Ask, Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP,
 };
 
 use crate::child::{engine_places, plain_fault, plain_outcome, too_large};
-use crate::js::{self, Engine, EngineError, EngineLimits, Output, Program};
+use crate::js::{self, Answered, Engine, EngineError, EngineLimits, Outside, Program};
 use crate::pipe::Pipe;
 
 /// Leaves most of the process's 8 MiB to the engine.
@@ -18,13 +19,29 @@ const ENGINE_STACK: usize = 4 << 20;
 
 const CANNOT_START: i32 = 72;
 
-impl Output for Pipe {
+impl Outside for Pipe {
     fn stdout(&mut self, bytes: &[u8]) {
         self.write(Stream::Stdout, bytes);
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
         self.write(Stream::Stderr, bytes);
+    }
+
+    fn call(&mut self, ask: Ask, body: String) -> Option<u32> {
+        Pipe::call(self, ask, body)
+    }
+
+    fn send_calls(&mut self) {
+        Pipe::send_calls(self);
+    }
+
+    fn has_open_calls(&self) -> bool {
+        Pipe::has_open_calls(self)
+    }
+
+    fn wait_for_answer(&mut self, until: Option<Instant>) -> Option<(u32, Answered)> {
+        Pipe::wait_for_answer(self, until)
     }
 }
 
@@ -74,8 +91,8 @@ pub(crate) fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -
 }
 
 fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>) -> Outcome {
-    let output: Rc<RefCell<dyn Output>> = Rc::clone(shared) as _;
-    let finished = engine.run(program, output).outcome;
+    let outside: Rc<RefCell<dyn Outside>> = Rc::clone(shared) as _;
+    let finished = engine.run(program, outside).outcome;
     let mut pipe = shared.borrow_mut();
     let failed = |kind, fault: js::Fault| plain_outcome(kind, 1, Some(wire_fault(fault)));
     match finished {
@@ -122,12 +139,13 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
 fn wire_fault(fault: js::Fault) -> Fault {
     let place = fault.position;
     Fault {
-        code: Text::cut(fault.code),
+        code: Text::cut(&fault.code),
         message: Text::cut(&format!("{}: {}", fault.name, fault.message)),
         file: Text::cut(place.as_ref().map_or("", |place| &place.file)),
         line: place.as_ref().map_or(0, |place| place.line),
         column: place.as_ref().map_or(0, |place| place.column),
         hint: fault.hint.as_deref().map(Text::cut),
+        rule: fault.rule.as_deref().map(Text::cut),
     }
 }
 

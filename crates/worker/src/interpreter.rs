@@ -1,17 +1,18 @@
 //! A Python program as the child sees it: the job goes to the Python process, what it writes and answers goes to the host.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use ringfence_jail::inside;
 use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP};
 
+use crate::bridge::Bridge;
 use crate::child::{plain_fault, plain_outcome, too_large};
 use crate::pipe::Pipe;
 use crate::python::{Frames, PythonError, PythonJob, PythonResult, is_ready};
-use crate::relay::{Over, Relay};
+use crate::relay::Relay;
 use crate::zygote::PythonChild;
 
 const CANNOT_RUN: i32 = 75;
@@ -32,11 +33,13 @@ pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     pipe.tell_along(&FromChild::Started);
     let sent = frame(&job, &source).map(|frame| stream.write_all(&frame).is_ok());
     let mut relay = Relay::new(None, python.stdout, python.stderr);
-    let mut answer = None;
-    let followed = relay.run(pipe, &mut stream, |stream| listen(stream, &mut frames, &mut answer));
-    let outcome = match (sent, followed, answer) {
-        (Ok(true), Ok(()), Some(Ok(result))) => judge(pipe, result),
-        (Err(fault), ..) => plain_outcome(OutcomeKind::Failed, 1, Some(fault)),
+    let followed = Bridge::new(stream, frames).and_then(|mut bridge| {
+        relay.run(pipe, &mut bridge)?;
+        Ok(bridge.into_result())
+    });
+    let outcome = match (sent, followed) {
+        (Ok(true), Ok(Some(result))) => judge(pipe, result),
+        (Err(fault), ..) => plain_outcome(OutcomeKind::Failed, 1, Some(*fault)),
         _ => {
             let message = "the Python process ended without an answer";
             plain_outcome(OutcomeKind::Failed, 1, Some(plain_fault("python.ended", message, None)))
@@ -46,28 +49,7 @@ pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     outcome
 }
 
-type Answer = Option<Result<PythonResult, ()>>;
-
-fn listen(stream: &mut UnixStream, frames: &mut Frames, answer: &mut Answer) -> Over {
-    let mut chunk = [0; 16 * 1024];
-    let Ok(count @ 1..) = stream.read(&mut chunk) else {
-        return Over::Yes;
-    };
-    frames.feed(chunk.get(..count).unwrap_or_default());
-    match frames.next_frame() {
-        Ok(None) => Over::No,
-        Ok(Some(frame)) => {
-            *answer = Some(PythonResult::from_frame(&frame).map_err(|_| ()));
-            Over::Yes
-        }
-        Err(_) => {
-            *answer = Some(Err(()));
-            Over::Yes
-        }
-    }
-}
-
-fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Fault> {
+fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Box<Fault>> {
     let JobKind::Code { file_name, args, .. } = &job.kind else {
         inside::leave(CANNOT_RUN)
     };
@@ -86,7 +68,7 @@ fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Fault> {
         deps: Path::new("/deps"),
     };
     job.to_frame()
-        .map_err(|error| plain_fault("program.too_large", &error.to_string(), None))
+        .map_err(|error| Box::new(plain_fault("program.too_large", &error.to_string(), None)))
 }
 
 fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
@@ -107,7 +89,10 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
             }
         }
         PythonResult::Failed(error) if error.kind == "MemoryError" => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
-        PythonResult::Failed(error) => failed(OutcomeKind::Failed, "program.failed", &error, None),
+        PythonResult::Failed(error) => {
+            let code = error.code.as_deref().unwrap_or("program.failed");
+            failed(OutcomeKind::Failed, code, &error, error.hint.as_deref())
+        }
         PythonResult::SyntaxError(error) => {
             let diagnostic = Diagnostic {
                 file: Text::cut(error.file.as_deref().unwrap_or_default()),
@@ -141,5 +126,6 @@ fn fault(code: &str, error: &PythonError, hint: Option<&str>) -> Fault {
         line: error.line.unwrap_or(0),
         column: error.column.unwrap_or(0),
         hint: hint.map(Text::cut),
+        rule: error.rule.as_deref().map(Text::cut),
     }
 }

@@ -2,29 +2,42 @@
 //!
 //! An [`Engine`] is made before the job is known and used once. It has no network, no modules and no processes; the jail around
 //! the process is the wall, so nothing here defends against the program, except that it ends with a clear outcome.
+mod calls;
 mod event_loop;
 mod fault;
 mod host;
+mod imports;
 mod nesting;
 mod positions;
 mod prelude;
 mod transpile;
 mod workspace;
 
-use std::{cell::RefCell, fmt, path::PathBuf, rc::Rc};
+use std::{cell::RefCell, fmt, path::PathBuf, rc::Rc, time::Instant};
 
+use ringfence_wire::Ask;
 use rquickjs::module::Evaluated;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Module, Promise, Runtime, Value};
+
+pub use crate::calls::Answered;
 
 pub use self::fault::{Diagnostic, Fault, Position};
 use self::{event_loop::Ended, host::Host, prelude::Hooks};
 
-/// Where a program's words go. Calls may block until the reader has room.
-pub trait Output {
+/// What is outside the engine: where a program's words go, and who answers its calls. Each may block until there is room.
+pub trait Outside {
     /// Bytes for standard output.
     fn stdout(&mut self, bytes: &[u8]);
     /// Bytes for standard error.
     fn stderr(&mut self, bytes: &[u8]);
+    /// Makes a call with JSON text as its arguments; its number, or nothing if they are too long.
+    fn call(&mut self, ask: Ask, body: String) -> Option<u32>;
+    /// Sends calls that wait for company.
+    fn send_calls(&mut self);
+    /// Whether there are calls without an answer.
+    fn has_open_calls(&self) -> bool;
+    /// The next answer, or nothing when it has not come by then.
+    fn wait_for_answer(&mut self, until: Option<Instant>) -> Option<(u32, Answered)>;
 }
 
 /// What the engine itself holds back; the cgroup and the host's clock are the hard limits.
@@ -148,13 +161,14 @@ impl Engine {
 
     /// Runs the program to its end, timers included. The engine's memory is left to the end of the process: taking a large
     /// heap apart piece by piece would be time spent for nobody.
-    pub fn run(self, program: &Program<'_>, output: Rc<RefCell<dyn Output>>) -> Finished {
+    pub fn run(self, program: &Program<'_>, outside: Rc<RefCell<dyn Outside>>) -> Finished {
         let language = if program.typescript {
             Language::TypeScript
         } else {
             Language::JavaScript
         };
-        self.host.begin(program, language, output);
+        self.host.begin(program, language, outside);
+        calls::send_while_busy(self.context.runtime(), &self.host);
         let outcome = match transpile::module(program.source, program.file_name, language) {
             Ok(module) => self.context.with(|ctx| self.run_module(&ctx, program, module)),
             Err(transpile::Refusal::Syntax(found)) => Outcome::SyntaxError(found),

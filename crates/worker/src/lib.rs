@@ -4,6 +4,8 @@
 //! [`python`] process, or the watcher of a program. It does not know the host, policies or credentials.
 #![forbid(unsafe_code)]
 
+mod bridge;
+mod calls;
 mod child;
 mod code;
 pub mod init;

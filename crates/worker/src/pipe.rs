@@ -5,14 +5,20 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use ringfence_jail::inside::{self, Interest};
-use ringfence_wire::{FromChild, Inbound, Item, Job, Message, Outbound, ProtocolError, Side, Stream, ToChild, decode};
+use ringfence_wire::{Ask, FromChild, Inbound, Item, Job, Message, Outbound, Side, Stream, ToChild, decode};
+
+use crate::calls::{Answered, Calls};
 
 /// Exit codes that only the host's debugger ever sees: it hears the pipe close.
 const HOST_GONE: i32 = 70;
 const HOST_BROKEN: i32 = 71;
 const CANCELLED: i32 = 130;
+
+/// So many calls are sent together when the program goes on making them.
+const CALLS_TOGETHER: usize = 32;
 
 /// The pipe.
 #[derive(Debug)]
@@ -24,6 +30,7 @@ pub(crate) struct Pipe {
     source: Vec<u8>,
     /// What came for the program's standard input and was not yet taken.
     stdin: Vec<u8>,
+    calls: Calls,
 }
 
 impl Pipe {
@@ -38,6 +45,7 @@ impl Pipe {
             job: None,
             source: Vec::new(),
             stdin: Vec::new(),
+            calls: Calls::new(),
         })
     }
 
@@ -105,6 +113,63 @@ impl Pipe {
         }
     }
 
+    /// Makes a call; its number, or nothing if its arguments are longer than may be sent. It leaves with others, or when the
+    /// program pauses.
+    pub(crate) fn call(&mut self, ask: Ask, body: String) -> Option<u32> {
+        let number = self.calls.make(ask, body)?;
+        if self.calls.unsent() >= CALLS_TOGETHER {
+            self.send();
+        }
+        Some(number)
+    }
+
+    /// Sends the calls that wait for company.
+    pub(crate) fn send_calls(&mut self) {
+        if self.calls.unsent() > 0 {
+            self.send();
+        }
+    }
+
+    /// Whether the program waits for an answer.
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.calls.are_open()
+    }
+
+    /// Calls that were made and are not on their way.
+    pub(crate) fn unsent_calls(&self) -> usize {
+        self.calls.unsent()
+    }
+
+    /// The next answer that is there.
+    pub(crate) fn take_answer(&mut self) -> Option<(u32, Answered)> {
+        self.calls.take_answer()
+    }
+
+    /// The next answer, waiting for it until then.
+    pub(crate) fn wait_for_answer(&mut self, until: Option<Instant>) -> Option<(u32, Answered)> {
+        loop {
+            if let Some(answer) = self.calls.take_answer() {
+                return Some(answer);
+            }
+            self.send();
+            let waits = [Some((self.socket.as_fd(), self.interest()))];
+            let ready = match until {
+                None => inside::poll(waits),
+                Some(until) => inside::poll_within(waits, until.saturating_duration_since(Instant::now())),
+            };
+            match ready {
+                Ok([ready]) if ready.read || ready.write => self.receive(),
+                Ok(_) => return None,
+                Err(_) => inside::leave(HOST_GONE),
+            }
+        }
+    }
+
+    /// The program is over: calls that were not sent never will be.
+    pub(crate) fn abandon_calls(&mut self) {
+        self.calls.abandon();
+    }
+
     /// What the pipe waits for.
     pub(crate) fn interest(&self) -> Interest {
         if self.outbound.pending() {
@@ -129,6 +194,9 @@ impl Pipe {
     /// Writes what can be written without waiting.
     pub(crate) fn send(&mut self) {
         loop {
+            if self.calls.pump(&mut self.outbound).is_err() {
+                inside::leave(HOST_BROKEN);
+            }
             let chunk = self.outbound.chunk();
             if chunk.is_empty() {
                 return;
@@ -145,12 +213,18 @@ impl Pipe {
     /// Reads what is there without waiting.
     pub(crate) fn receive(&mut self) {
         loop {
-            match self.socket.read(self.inbound.space()) {
+            let space = self.inbound.space();
+            let room = space.len();
+            match self.socket.read(space) {
                 Ok(0) => inside::leave(HOST_GONE),
                 Ok(count) => {
                     self.inbound.filled(count);
                     if self.take_items().is_err() {
                         inside::leave(HOST_BROKEN);
+                    }
+                    // There was no more; asking again would be one more system call for every answer.
+                    if count < room {
+                        return;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -190,15 +264,17 @@ impl Pipe {
         }
     }
 
-    fn take_items(&mut self) -> Result<(), ProtocolError> {
+    /// An error is the host's nonsense.
+    fn take_items(&mut self) -> Result<(), ()> {
         loop {
-            let consumed = match self.inbound.next()? {
+            let consumed = match self.inbound.next().map_err(drop)? {
                 None => return Ok(()),
                 Some(Item::Control(bytes)) => {
                     match decode::<ToChild>(bytes) {
                         Ok(ToChild::Job(job)) => self.job = Some(job),
                         Ok(ToChild::Cancel) => inside::leave(CANCELLED),
-                        Err(_) => inside::leave(HOST_BROKEN),
+                        Ok(ToChild::Return(returned)) => self.calls.hear(returned).map_err(drop)?,
+                        Err(_) => return Err(()),
                     }
                     None
                 }
@@ -209,13 +285,20 @@ impl Pipe {
                     self.source.extend_from_slice(bytes);
                     Some((Stream::Source, bytes.len()))
                 }
+                Some(Item::Data {
+                    stream: stream @ Stream::Answered,
+                    bytes,
+                }) => {
+                    self.calls.take(bytes).map_err(drop)?;
+                    Some((stream, bytes.len()))
+                }
                 Some(Item::Data { bytes, .. }) => {
                     self.stdin.extend_from_slice(bytes);
                     None
                 }
                 Some(Item::End { .. }) => None,
                 Some(Item::Credit(credit)) => {
-                    self.outbound.credit(credit)?;
+                    self.outbound.credit(credit).map_err(drop)?;
                     None
                 }
             };

@@ -11,7 +11,7 @@ use ringfence_wire::{FromChild, Job, JobKind, Outcome, OutcomeKind, StdinMode, S
 
 use crate::child::{plain_fault, plain_outcome};
 use crate::pipe::Pipe;
-use crate::relay::{Over, Relay};
+use crate::relay::{Over, Relay, Sign};
 
 /// The kernel takes no single argument of 128 KiB or more.
 const LONGEST_SCRIPT: usize = 128 * 1024 - 1;
@@ -152,16 +152,19 @@ fn try_start_and_watch(pipe: &mut Pipe, command: &Command, mode: StdinMode) -> i
         inside::wait(pid, Patience::Forever)?;
         return Err(io::Error::from_raw_os_error(i32::from_le_bytes(number)));
     }
-    let mut handle = inside::child_handle(pid)?;
     let mut ending = None;
-    Relay::new(stdin, stdout, stderr).run(pipe, &mut handle, |_| match inside::wait(pid, Patience::Now) {
-        Ok(None) => Over::No,
-        Ok(Some((_, ended))) => {
-            ending = Some(ended);
-            Over::Yes
-        }
-        Err(_) => Over::Yes,
-    })?;
+    let mut sign = Sign {
+        handle: inside::child_handle(pid)?,
+        look: || match inside::wait(pid, Patience::Now) {
+            Ok(None) => Over::No,
+            Ok(Some((_, ended))) => {
+                ending = Some(ended);
+                Over::Yes
+            }
+            Err(_) => Over::Yes,
+        },
+    };
+    Relay::new(stdin, stdout, stderr).run(pipe, &mut sign)?;
     Ok(outcome(ending))
 }
 

@@ -3,6 +3,7 @@
 //! This is the Rust side of their conversation: how the zygote is started, what is asked of it, and how a child's frames are
 //! read. Everything that comes from a child is hostile: it is capped, parsed and never trusted.
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt::Write as _,
     io::{self, Read},
@@ -10,9 +11,13 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+
+use crate::calls::Answered;
 
 const SCRIPT: &str = concat!(
     include_str!("python/files.py"),
+    include_str!("python/tools.py"),
     include_str!("python/program.py"),
     include_str!("python/zygote.py")
 );
@@ -248,6 +253,74 @@ pub fn is_ready(frame: &[u8]) -> bool {
     serde_json::from_slice::<Ready>(frame).is_ok_and(|message| message.ready)
 }
 
+/// A call as a child sends it.
+#[derive(Debug, Deserialize)]
+pub struct PythonCall<'a> {
+    /// The child's own number for it.
+    pub call: u64,
+    /// `tool`, `search`, `describe` or `list`.
+    #[serde(borrow)]
+    pub ask: Cow<'a, str>,
+    /// The server, for a tool.
+    #[serde(borrow)]
+    pub server: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow)]
+    pub tool: Cow<'a, str>,
+    /// The arguments.
+    #[serde(borrow)]
+    pub body: &'a RawValue,
+}
+
+/// What a child says once it has its job.
+#[derive(Debug)]
+pub enum PythonFrame<'a> {
+    /// It wants something of the outside.
+    Call(PythonCall<'a>),
+    /// It is over.
+    Result(PythonResult),
+}
+
+impl PythonFrame<'_> {
+    /// Reads one.
+    pub fn read(frame: &[u8]) -> Result<PythonFrame<'_>, ReadError> {
+        if frame.starts_with(b"{\"call\":") {
+            serde_json::from_slice(frame)
+                .map(PythonFrame::Call)
+                .map_err(ReadError::Shape)
+        } else {
+            PythonResult::from_frame(frame).map(PythonFrame::Result)
+        }
+    }
+}
+
+/// Appends the answer to a child's call as a frame.
+pub fn return_frame(number: u64, answer: &Answered, into: &mut Vec<u8>) {
+    let start = into.len();
+    into.extend_from_slice(&[0; 4]);
+    into.extend_from_slice(format!("{{\"return\":{number},").as_bytes());
+    match answer {
+        Ok(text) => {
+            into.extend_from_slice(b"\"ok\":");
+            into.extend_from_slice(text.as_bytes());
+        }
+        Err(refusal) => {
+            let error = serde_json::json!({
+                "code": refusal.code.as_str(),
+                "message": refusal.message.as_str(),
+                "rule": refusal.rule.as_deref(),
+                "hint": refusal.hint.as_deref(),
+            });
+            into.extend_from_slice(b"\"error\":");
+            into.extend_from_slice(error.to_string().as_bytes());
+        }
+    }
+    into.push(b'}');
+    // A body has at most 16 MiB.
+    let length = u32::try_from(into.len() - start - 4).unwrap_or(u32::MAX);
+    into[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
 /// An error as Python describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -265,6 +338,12 @@ pub struct PythonError {
     pub column: Option<u32>,
     /// The source line.
     pub text: Option<String>,
+    /// What a refused call was refused with.
+    pub code: Option<String>,
+    /// The rule that refused it.
+    pub rule: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// How a Python program ended.
@@ -361,6 +440,9 @@ impl PythonError {
             message: cut(self.message),
             file: self.file.map(cut),
             text: self.text.map(cut),
+            code: self.code.map(cut),
+            rule: self.rule.map(cut),
+            hint: self.hint.map(cut),
             line: self.line,
             column: self.column,
         }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use ringfence_jail::inside::{self, Interest};
+use ringfence_jail::inside::{self, Interest, Readiness};
 use ringfence_wire::Stream;
 
 use crate::pipe::Pipe;
@@ -30,6 +30,38 @@ pub(crate) enum Over {
     Yes,
 }
 
+/// The relayed process as far as it speaks for itself.
+pub(crate) trait Companion: AsFd {
+    /// What to wait for; nothing while it must wait itself.
+    fn interest(&self, pipe: &Pipe) -> Option<Interest>;
+
+    /// Its turn: something of it is ready, or something came from the host.
+    fn turn(&mut self, pipe: &mut Pipe, ready: Readiness) -> Over;
+}
+
+/// A process that says only that it is over: its handle is readable, and then `look` knows.
+#[derive(Debug)]
+pub(crate) struct Sign<S, F> {
+    pub(crate) handle: S,
+    pub(crate) look: F,
+}
+
+impl<S: AsFd, F> AsFd for Sign<S, F> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+impl<S: AsFd, F: FnMut() -> Over> Companion for Sign<S, F> {
+    fn interest(&self, _pipe: &Pipe) -> Option<Interest> {
+        Some(Interest::Read)
+    }
+
+    fn turn(&mut self, _pipe: &mut Pipe, ready: Readiness) -> Over {
+        if ready.read { (self.look)() } else { Over::No }
+    }
+}
+
 impl Relay {
     /// A relay between these ends and the host.
     pub(crate) fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> Relay {
@@ -41,16 +73,11 @@ impl Relay {
         }
     }
 
-    /// Carries until `sign` is readable and `look` says it is over; then what is left in the pipes, and the streams' ends.
-    pub(crate) fn run<S: AsFd>(
-        &mut self,
-        pipe: &mut Pipe,
-        sign: &mut S,
-        mut look: impl FnMut(&mut S) -> Over,
-    ) -> io::Result<()> {
+    /// Carries until the companion is over; then what is left in the pipes, and the streams' ends.
+    pub(crate) fn run(&mut self, pipe: &mut Pipe, companion: &mut impl Companion) -> io::Result<()> {
         loop {
-            let ready = self.wait(pipe, sign.as_fd())?;
-            let [host, over, stdin, stdout, stderr] = ready;
+            let ready = self.wait(pipe, companion)?;
+            let [host, other, stdin, stdout, stderr] = ready;
             if host.read {
                 pipe.receive();
             }
@@ -63,7 +90,7 @@ impl Relay {
             if stderr.read {
                 self.carry(pipe, Stream::Stderr)?;
             }
-            if over.read && look(sign) == Over::Yes {
+            if companion.turn(pipe, other) == Over::Yes {
                 break;
             }
             self.close_finished_stdin(pipe);
@@ -72,14 +99,14 @@ impl Relay {
         self.drain(pipe)
     }
 
-    fn wait(&self, pipe: &Pipe, sign: BorrowedFd<'_>) -> io::Result<[inside::Readiness; 5]> {
+    fn wait(&self, pipe: &Pipe, companion: &impl Companion) -> io::Result<[Readiness; 5]> {
         let room = |end: &Option<io::PipeReader>, stream| end.is_some() && pipe.room(stream) > 0;
         let stdout = self.stdout.as_ref().filter(|_| room(&self.stdout, Stream::Stdout));
         let stderr = self.stderr.as_ref().filter(|_| room(&self.stderr, Stream::Stderr));
         let stdin = self.stdin.as_ref().filter(|_| !pipe.stdin().is_empty());
         inside::poll([
             Some((pipe.as_fd(), pipe.interest())),
-            Some((sign, Interest::Read)),
+            companion.interest(pipe).map(|interest| (companion.as_fd(), interest)),
             stdin.map(|end| (end.as_fd(), Interest::Write)),
             stdout.map(|end| (end.as_fd(), Interest::Read)),
             stderr.map(|end| (end.as_fd(), Interest::Read)),

@@ -16,7 +16,17 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 9] = [
+    Need {
+        package: "npm",
+        files: &["usr/bin/npm", "usr/local/bin/npm"],
+        why: "the TypeScript compiler that stubs are tried against",
+    },
+    Need {
+        package: "python3-venv",
+        files: &["usr/share/doc/python3-venv", "usr/local/bin/pip3", "usr/bin/pip3"],
+        why: "the Python type checker that stubs are tried against",
+    },
     Need {
         package: "bubblewrap",
         files: &["usr/bin/bwrap"],
@@ -59,7 +69,65 @@ const NEEDS: [Need; 7] = [
     },
 ];
 
-pub(super) fn run() -> Result<Outcome> {
+/// The type checkers that generated stubs are tried against: from npm and from Python's packages, below `target/tools`.
+const TYPESCRIPT: &str = "typescript@7.0.2";
+const TY: &str = "ty==0.0.100";
+/// Servers of others that the gateway is tried against, below `target/tools/npm`.
+const SERVERS: [&str; 2] = [
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+];
+
+pub(super) fn run(root: &Path) -> Result<Outcome> {
+    let outcome = system()?;
+    checkers(&root.join("target/tools"))?;
+    Ok(outcome)
+}
+
+/// The checkers that are missing or of another version.
+fn checkers(tools: &Path) -> Result<()> {
+    let (npm, python) = (tools.join("npm"), tools.join("py"));
+    fs::create_dir_all(&npm).with_context(|| format!("cannot make {}", npm.display()))?;
+    let (script, snake) = (tools.join("typescript.version"), tools.join("ty.version"));
+    if !marked(&script, TYPESCRIPT) {
+        eprintln!("installing: {TYPESCRIPT}");
+        let mut install = Command::new("npm");
+        install
+            .args(["install", "--no-audit", "--no-fund", "--prefix"])
+            .arg(&npm)
+            .arg(TYPESCRIPT);
+        checks::run(&mut install)?;
+        mark(&script, TYPESCRIPT)?;
+    }
+    let (servers, wanted) = (tools.join("servers.version"), SERVERS.join(" "));
+    if !marked(&servers, &wanted) {
+        eprintln!("installing: {wanted}");
+        let mut install = Command::new("npm");
+        install
+            .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+            .arg(&npm)
+            .args(SERVERS);
+        checks::run(&mut install)?;
+        mark(&servers, &wanted)?;
+    }
+    if !marked(&snake, TY) {
+        eprintln!("installing: {TY}");
+        checks::run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        checks::run(Command::new(python.join("bin/pip")).args(["install", "--quiet", TY]))?;
+        mark(&snake, TY)?;
+    }
+    Ok(())
+}
+
+fn marked(mark: &Path, version: &str) -> bool {
+    fs::read_to_string(mark).is_ok_and(|text| text == version)
+}
+
+fn mark(mark: &Path, version: &str) -> Result<()> {
+    fs::write(mark, version).with_context(|| format!("cannot write {}", mark.display()))
+}
+
+fn system() -> Result<Outcome> {
     let system = Path::new("/");
     let missing = missing(system);
     if missing.is_empty() {

@@ -15,6 +15,7 @@ use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, bytes, count, event};
 use crate::settings::Settings;
 use crate::settings::config::Config;
+use crate::settings::servers::Chosen;
 use crate::signals::Interrupt;
 
 mod attempts;
@@ -36,7 +37,7 @@ pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitC
         folder.path().join("home")
     };
     let interrupt = run::listen()?;
-    let engine = run::open_at(home, &Config::default(), &interrupt).await?;
+    let engine = run::open_at(home, &Config::default(), Chosen::default(), &interrupt).await?;
     let demo = Demo {
         engine: &engine,
         printer,

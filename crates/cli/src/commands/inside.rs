@@ -95,6 +95,7 @@ impl Visit {
                     kind,
                     args: Vec::new(),
                     stdin: None,
+                    door: None,
                 },
                 &mut heard,
                 &mut stop,

@@ -20,6 +20,7 @@ use crate::print::live::Screen;
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::rules;
+use crate::settings::servers::{self, Chosen};
 use crate::signals::{Interrupt, Wish};
 
 /// A program's source is text for an engine; data belongs into a file beside it.
@@ -121,7 +122,9 @@ impl Task {
             })?;
         }
         let interrupt = listen()?;
-        let engine = open(&config, settings, &interrupt).await?;
+        let chosen = Chosen::of(&place.rules, &config)?;
+        chosen.say(printer);
+        let engine = open(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
         let request = RunCode {
             policy,
@@ -169,16 +172,29 @@ pub(crate) fn listen() -> Result<Interrupt, Fault> {
 }
 
 /// Opens the engine; a signal meanwhile ends the command, for nothing has started.
-pub(crate) async fn open(config: &Config, settings: &Settings, interrupt: &Interrupt) -> Result<Engine, Fault> {
-    open_at(settings.home()?, config, interrupt).await
+pub(crate) async fn open(
+    config: &Config,
+    chosen: Chosen,
+    settings: &Settings,
+    interrupt: &Interrupt,
+) -> Result<Engine, Fault> {
+    open_at(settings.home()?, config, chosen, interrupt).await
 }
 
-pub(crate) async fn open_at(home: PathBuf, config: &Config, interrupt: &Interrupt) -> Result<Engine, Fault> {
+pub(crate) async fn open_at(
+    home: PathBuf,
+    config: &Config,
+    chosen: Chosen,
+    interrupt: &Interrupt,
+) -> Result<Engine, Fault> {
     let settings = ringfence_engine::Settings {
         home,
         sinks: config.sinks.clone(),
         principal: principal(),
         python: config.python.clone(),
+        servers: chosen.servers,
+        server_policies: chosen.policies,
+        environment: servers::environment(),
     };
     tokio::select! {
         engine = Engine::open(settings) => Ok(engine?),

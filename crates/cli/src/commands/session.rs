@@ -13,6 +13,7 @@ use crate::fault::{Fault, NOT_HELD};
 use crate::print::{Printer, Style, count};
 use crate::settings::Settings;
 use crate::settings::config::Config;
+use crate::settings::servers::Chosen;
 
 mod show;
 
@@ -105,7 +106,7 @@ async fn stop(what: &StopWhat, settings: &Settings, printer: &Printer) -> Result
     };
     settings.journal_home()?;
     let interrupt = run::listen()?;
-    let engine = run::open(&Config::default(), settings, &interrupt).await?;
+    let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
     let result = stop_in(engine.store(), target, printer).await;
     run::leave(engine).await;
     result

@@ -1,6 +1,6 @@
 //! One record of the journal on one line.
 
-use ringfence_journal::{Event, Kind, Record};
+use ringfence_journal::{Event, Kind, Record, ServerPlace};
 
 use super::{bytes, count};
 
@@ -80,6 +80,41 @@ pub(crate) fn what(kind: &Kind) -> String {
             let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
             format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
         }
+        Kind::ServerUsed { server, place } => match place {
+            ServerPlace::Host => format!("`{server}` outside the fence"),
+            ServerPlace::Sandbox => format!("`{server}` in a sandbox of its own"),
+            ServerPlace::Remote => format!("`{server}` behind its URL"),
+        },
+        Kind::CallStarted {
+            number,
+            tool,
+            rule,
+            bytes: size,
+            ..
+        } => format!("{number} `{tool}` by `{rule}`, {}", bytes(*size)),
+        Kind::CallEnded {
+            number,
+            tool,
+            outcome,
+            error,
+            duration_ms,
+            bytes: size,
+            ..
+        } => {
+            let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
+            format!(
+                "{number} `{tool}` {}{error}, {duration_ms} ms, {}",
+                outcome.name(),
+                bytes(*size)
+            )
+        }
+        Kind::CallRefused {
+            number,
+            tool,
+            code,
+            rule,
+        } => format!("{number} `{tool}` {code} by `{rule}`"),
+        Kind::ToolDrifted { tool, .. } => format!("`{tool}` is not what it was when it was first used"),
         Kind::SessionClosed { reason } => reason.to_string(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use ringfence_gateway::Servers;
 use ringfence_policy::{Draft, MAX_DOCUMENT};
 use ringfence_store::Sink;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -20,7 +21,7 @@ use crate::print::Printer;
 pub(crate) const FILE: &str = "ringfence.yaml";
 /// Every key, and whether it does something yet.
 const KEYS: [(&str, bool); 11] = [
-    ("servers", false),
+    ("servers", true),
     ("policy", true),
     ("ceiling", true),
     ("credentials", false),
@@ -48,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) python: Option<PathBuf>,
     /// Where records go besides the journal.
     pub(crate) sinks: Vec<Sink>,
+    /// Tool servers.
+    pub(crate) servers: Servers,
 }
 
 impl Config {
@@ -183,6 +186,11 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
         match key.as_str() {
             "policy" => config.policy = part.draft(value)?,
             "ceiling" => config.ceiling = part.draft(value)?,
+            "servers" if is_empty(&value) => {}
+            "servers" => {
+                config.servers = Servers::section(&value, source.folder)
+                    .map_err(|error| super::servers::unread(&source.path.display().to_string(), &error))?;
+            }
             "runtimes" => {
                 let python = part.fields(value, &["python"])?.remove("python");
                 config.python = python.map(|path| part.path("python", &path)).transpose()?;

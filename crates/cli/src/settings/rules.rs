@@ -40,6 +40,11 @@ pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) ->
     }
 }
 
+/// A policy with nothing above it.
+pub(crate) fn alone(draft: &Draft) -> Result<Policy, Fault> {
+    own_word(draft, &Draft::empty())
+}
+
 /// A policy that the user names: a preset or a file.
 pub(crate) fn named(path: &Path) -> Result<Draft, Fault> {
     let name = path.to_string_lossy();

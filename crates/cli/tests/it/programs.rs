@@ -54,6 +54,32 @@ fn python_with_a_class_a_generator_and_csv() {
 }
 
 #[test]
+fn a_virtual_environment_is_asked_for_its_folders() {
+    let setting = Setting::new();
+    // Not below `/tmp`, which is the sandbox's own inside.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let venv = folder.path().join("venv");
+    let made = Command::new("/usr/bin/python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(&venv)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let library = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path();
+    fs::write(library.join("site-packages/greeting.py"), "word = 'from the venv'\n").unwrap();
+    setting.write(
+        "ringfence.yaml",
+        format!("runtimes: {{ python: {}/bin/python3 }}\n", venv.display()),
+    );
+    setting.write(
+        "greet.py",
+        "import greeting, sys\n[greeting.word, sys.prefix != sys.base_prefix]\n",
+    );
+    let done = setting.run(&["run", "greet.py", "--config", "ringfence.yaml"]);
+    check(&done, 0, "[\"from the venv\",true]\n");
+}
+
+#[test]
 fn any_program_runs_confined() {
     let setting = Setting::new();
     let done = setting.run(&["exec", "--", "git", "--version"]);

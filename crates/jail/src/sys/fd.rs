@@ -83,10 +83,11 @@ pub(crate) fn set_close_on_exec(fd: RawFd, on: bool) -> io::Result<()> {
     check_int(unsafe { libc::fcntl(fd, libc::F_SETFD, flags) }).map(|_| ())
 }
 
-/// Waits until one of `descriptors` is ready.
+/// Waits until one of `descriptors` is ready, or `patience` is over.
 #[cfg(feature = "inside")]
 pub(crate) fn poll<const N: usize>(
     descriptors: [Option<(BorrowedFd<'_>, crate::inside::Interest)>; N],
+    patience: Option<std::time::Duration>,
 ) -> io::Result<[crate::inside::Readiness; N]> {
     use crate::inside::{Interest, Readiness};
     let mut list = descriptors.map(|one| {
@@ -100,10 +101,14 @@ pub(crate) fn poll<const N: usize>(
         });
         libc::pollfd { fd, events, revents: 0 }
     });
+    // Rounded up: waking before the time would only mean waiting again.
+    let milliseconds = patience.map_or(-1, |patience| {
+        libc::c_int::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
+    });
     loop {
         let count = libc::nfds_t::try_from(N).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the pointer and count describe `list`; the descriptors are borrowed for the call.
-        match check_int(unsafe { libc::poll(list.as_mut_ptr(), count, -1) }) {
+        match check_int(unsafe { libc::poll(list.as_mut_ptr(), count, milliseconds) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) => break,

@@ -209,3 +209,58 @@ pub enum Stream {
     /// Standard error.
     Stderr,
 }
+
+/// How a call went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// The tool answered.
+    Ok,
+    /// The tool answered that it failed.
+    Failed,
+    /// The tool or its server did not answer as it should.
+    Broken,
+    /// It took longer than the policy allows.
+    TimedOut,
+    /// Its program ended first; whether it took effect is not known.
+    Unknown,
+    /// It was refused before anything was sent.
+    Refused,
+}
+
+impl CallOutcome {
+    /// The name under which it is written, such as `timed_out`.
+    pub fn name(self) -> &'static str {
+        match self {
+            CallOutcome::Ok => "ok",
+            CallOutcome::Failed => "failed",
+            CallOutcome::Broken => "broken",
+            CallOutcome::TimedOut => "timed_out",
+            CallOutcome::Unknown => "unknown",
+            CallOutcome::Refused => "refused",
+        }
+    }
+}
+
+/// Where a tool server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerPlace {
+    /// On this machine, outside any sandbox.
+    Host,
+    /// In a sandbox of its own.
+    Sandbox,
+    /// Behind a URL.
+    Remote,
+}
+
+impl ServerPlace {
+    /// The name under which it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerPlace::Host => "host",
+            ServerPlace::Sandbox => "sandbox",
+            ServerPlace::Remote => "remote",
+        }
+    }
+}

@@ -7,6 +7,7 @@ fn session() -> SessionId {
 
 fn every_kind() -> Vec<Kind> {
     let mut kinds = kinds_of_life();
+    kinds.extend(kinds_of_calls());
     kinds.extend(kinds_of_trouble());
     kinds
 }
@@ -71,8 +72,44 @@ fn kinds_of_life() -> Vec<Kind> {
     ]
 }
 
+fn kinds_of_calls() -> Vec<Kind> {
+    vec![
+        Kind::ServerUsed {
+            server: "files".into(),
+            place: ServerPlace::Host,
+        },
+        Kind::CallStarted {
+            number: 1,
+            tool: "files.read".into(),
+            rule: "tools.rules[0]".into(),
+            arguments: Hash::of(b"{}"),
+            bytes: 2,
+        },
+        Kind::CallEnded {
+            number: 1,
+            tool: "files.read".into(),
+            outcome: CallOutcome::Ok,
+            error: None,
+            duration_ms: 3,
+            result: Some(Hash::of(b"1")),
+            bytes: 1,
+        },
+    ]
+}
+
 fn kinds_of_trouble() -> Vec<Kind> {
     vec![
+        Kind::CallRefused {
+            number: 2,
+            tool: "files.delete".into(),
+            code: "policy.denied".into(),
+            rule: "tools.rules[1]".into(),
+        },
+        Kind::ToolDrifted {
+            tool: "files.read".into(),
+            found: "bb".into(),
+            since: "2026-11-15T12:00:00Z".parse().unwrap(),
+        },
         Kind::Violation {
             what: "syscall".into(),
             detail: "mount".into(),

@@ -29,7 +29,7 @@ fn permissions_and_protections_without_mechanism_are_named() {
         &none,
         &["tools.rules[1]"],
     );
-    check("tools: { default: ask }", &none, &["tools.default", "tools.default"]);
+    check("tools: { default: ask }", &none, &["tools.default"]);
     check(
         "data: { pii: { mode: alias }, secrets: redact, return: { bytes: 1KiB, rows: 2 } }",
         &none,
@@ -49,17 +49,13 @@ fn permissions_and_protections_without_mechanism_are_named() {
 #[test]
 fn what_is_built_is_no_longer_named() {
     let some = Built::foundation().with(Mechanism::Network).with(Mechanism::Tools);
-    check(
-        "net: { enabled: true }\ntools: { default: ask }",
-        &some,
-        &["tools.default"],
-    );
-    let policy = Draft::parse("tools: { default: ask }", "x")
+    check("net: { enabled: true }\ntools: { default: ask }", &some, &[]);
+    let policy = Draft::parse("approvals: { timeout: 1m }", "x")
         .unwrap()
         .under(&Ceiling::own_word())
         .unwrap();
     assert_eq!(
         policy.unbuilt(&some)[0].to_string(),
-        "`tools.default` needs approvals, which this version does not have; hint: make it `deny`"
+        "`approvals` needs approvals, which this version does not have; hint: leave the section out"
     );
 }

@@ -48,6 +48,7 @@ pub(super) fn run(name: &str) -> io::Result<()> {
             },
             args: Vec::new(),
             stdin: None,
+            door: None,
         };
         let (_switch, mut stop) = Stop::new();
         sandbox

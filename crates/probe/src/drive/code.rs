@@ -120,6 +120,7 @@ async fn try_code(
                 kind,
                 args: Vec::new(),
                 stdin: None,
+                door: None,
             },
         )
         .await?;

@@ -80,6 +80,7 @@ pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
         },
         args,
         stdin: None,
+        door: None,
     }
 }
 
@@ -93,6 +94,7 @@ pub(crate) fn shell(source: &str) -> Task {
         kind,
         args: Vec::new(),
         stdin: None,
+        door: None,
     }
 }
 

@@ -52,8 +52,21 @@ pub(crate) fn native() -> Native {
 }
 
 pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task) -> Ran {
+    let (_switch, stop) = Stop::new();
+    follow(sandbox, task, stop).await
+}
+
+/// Runs `task` in a sandbox of its own until it ends or is stopped.
+pub(crate) async fn run_until(task: Task, settings: &[(&str, &str)], stop: Stop) -> Ran {
+    let native = native();
+    let mut sandbox = native.launch(&spec(settings)).await.unwrap();
+    let ran = follow(&mut sandbox, task, stop).await;
+    sandbox.end().await.unwrap();
+    ran
+}
+
+async fn follow(sandbox: &mut Sandbox, task: Task, mut stop: Stop) -> Ran {
     let mut kept = Kept::default();
-    let (_switch, mut stop) = Stop::new();
     let ended = sandbox.run(task, &mut kept, &mut stop).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ran {
@@ -86,6 +99,7 @@ pub(crate) fn code(language: Language, source: &str) -> Task {
         kind,
         args: Vec::new(),
         stdin: None,
+        door: None,
     }
 }
 
@@ -97,6 +111,7 @@ pub(crate) fn shell(source: &str) -> Task {
         },
         args: Vec::new(),
         stdin: None,
+        door: None,
     }
 }
 
@@ -108,5 +123,6 @@ pub(crate) fn program(argv: &[&str]) -> Task {
         },
         args: rest.iter().map(|one| (*one).to_owned()).collect(),
         stdin: None,
+        door: None,
     }
 }

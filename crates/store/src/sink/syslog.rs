@@ -81,7 +81,11 @@ const EMSGSIZE: i32 = 90;
 
 fn message(event: &Event, record: &Record, text: &str) -> String {
     let severity = match event.kind {
-        Kind::Violation { .. } | Kind::LimitHit { .. } | Kind::Refused { .. } => WARNING,
+        Kind::Violation { .. }
+        | Kind::LimitHit { .. }
+        | Kind::Refused { .. }
+        | Kind::CallRefused { .. }
+        | Kind::ToolDrifted { .. } => WARNING,
         Kind::SessionOpened { .. }
         | Kind::ExecutionStarted { .. }
         | Kind::Output { .. }
@@ -89,6 +93,9 @@ fn message(event: &Event, record: &Record, text: &str) -> String {
         | Kind::StopRequested { .. }
         | Kind::Swept { .. }
         | Kind::FilesOut { .. }
+        | Kind::ServerUsed { .. }
+        | Kind::CallStarted { .. }
+        | Kind::CallEnded { .. }
         | Kind::SessionClosed { .. } => INFORMATIONAL,
     };
     format!(

@@ -100,7 +100,12 @@ pub(super) async fn apply(connection: &mut SqliteConnection, event: &Event) -> R
         | Kind::LimitHit { .. }
         | Kind::Refused { .. }
         | Kind::StopRequested { .. }
-        | Kind::FilesOut { .. } => Ok(()),
+        | Kind::FilesOut { .. }
+        | Kind::ServerUsed { .. }
+        | Kind::CallStarted { .. }
+        | Kind::CallEnded { .. }
+        | Kind::CallRefused { .. }
+        | Kind::ToolDrifted { .. } => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::bounded::{List, Text};
+use crate::call::{Answer, Ask, Body, Call, Refusal, Return};
 use crate::job::{Job, JobKind, Language, StdinMode, VERSION};
 use crate::order::{ChildLimits, Preparation};
 use crate::outcome::{Diagnostic, Fault, Outcome, OutcomeKind};
@@ -60,6 +61,7 @@ fn outcome() -> Outcome {
             line: 300,
             column: 7,
             hint: Some(Text::cut("mend it")),
+            rule: Some(Text::cut("tools.default")),
         }),
         diagnostics: List::cut(vec![Diagnostic {
             file: Text::cut("main.ts"),
@@ -68,6 +70,27 @@ fn outcome() -> Outcome {
             code: Text::cut("TS1005"),
             message: Text::cut("`;` expected"),
         }]),
+    }
+}
+
+fn call(number: u32, body: Body) -> FromChild {
+    let ask = Ask::Tool {
+        server: Text::cut("github"),
+        tool: Text::cut("list_issues"),
+    };
+    FromChild::Call(Call { number, ask, body })
+}
+
+fn returned(answer: Answer) -> ToChild {
+    ToChild::Return(Return { number: 1, answer })
+}
+
+fn refusal() -> Refusal {
+    Refusal {
+        code: Text::cut("tools.denied"),
+        message: Text::cut("not this one: é"),
+        rule: Some(Text::cut("tools.default")),
+        hint: None,
     }
 }
 
@@ -90,9 +113,16 @@ fn job() -> Job {
 fn transcript(side: Side) -> Vec<u8> {
     let mut outbound = Outbound::execution(side);
     match side {
-        Side::Host => outbound.control(&ToChild::Job(job())).unwrap(),
+        Side::Host => {
+            outbound.control(&ToChild::Job(job())).unwrap();
+            let body = Body::Streamed { bytes: 40_000 };
+            outbound.control(&returned(Answer::Result(body))).unwrap();
+        }
         Side::Child => {
             outbound.control(&FromChild::Ready).unwrap();
+            outbound
+                .control(&call(1, Body::Inline(Text::cut("{\"a\":1}"))))
+                .unwrap();
             outbound.control(&FromChild::Done(outcome())).unwrap();
         }
     }
@@ -141,6 +171,9 @@ fn spoilt_messages_never_break_the_decoder() {
     let seeds = [
         payload(&ToChild::Job(job())),
         payload(&FromChild::Done(outcome())),
+        payload(&call(300, Body::Streamed { bytes: 1 << 20 })),
+        payload(&returned(Answer::Result(Body::Inline(Text::cut("[]"))))),
+        payload(&returned(Answer::Refused(refusal()))),
         payload(&Report::PrepareFailed { number: 300, reason }),
         payload(&Order::Prepare(Preparation {
             number: u32::MAX,

@@ -71,7 +71,7 @@ fn hostile_input_is_refused() {
     for (mut inbound, input, error) in [
         (host(), frame(0, 0, 65_537), oversized),
         (host(), frame(9, 0, 1), FrameError::UnknownKind { kind: 9 }.into()),
-        (host(), frame(1, 6, 1), UnknownStream { stream: 6 }),
+        (host(), frame(1, 8, 1), UnknownStream { stream: 8 }),
         (host(), frame(1, 64, 1), UnknownStream { stream: 64 }),
         (host(), frame(2, u16::MAX, 0), UnknownStream { stream: u16::MAX }),
         (host(), credit(70, 1), UnknownStream { stream: 70 }),
@@ -81,6 +81,14 @@ fn hostile_input_is_refused() {
         (host(), frame(1, 1, 1), WrongWay { stream: Stream::Source }),
         (host(), frame(2, 2, 0), WrongWay { stream: Stream::Stdin }),
         (child(), frame(1, 3, 1), WrongWay { stream: Stream::Stdout }),
+        (
+            host(),
+            frame(1, 7, 1),
+            WrongWay {
+                stream: Stream::Answered,
+            },
+        ),
+        (child(), frame(1, 6, 1), WrongWay { stream: Stream::Asked }),
         (host(), credit(5, 1), WrongWay { stream: Stream::Value }),
         (child(), credit(2, 1), WrongWay { stream: Stream::Stdin }),
         (

@@ -26,6 +26,7 @@ fn the_largest_outcome_can_be_sent() {
             line: u32::MAX,
             column: u32::MAX,
             hint: Some(full()),
+            rule: Some(full()),
         }),
         diagnostics: List::new(vec![diagnostic; DIAGNOSTICS]).unwrap(),
     });

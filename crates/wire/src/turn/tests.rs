@@ -1,5 +1,6 @@
 use super::*;
 use crate::bounded::{List, Text};
+use crate::call::{Ask, Body, Call};
 use crate::job::{Language, VERSION};
 use crate::order::ChildLimits;
 use crate::outcome::{Outcome, OutcomeKind};
@@ -15,16 +16,50 @@ fn done() -> FromChild {
     })
 }
 
+fn call() -> FromChild {
+    let body = Body::Inline(Text::default());
+    let (number, ask) = (1, Ask::List);
+    FromChild::Call(Call { number, ask, body })
+}
+
+#[test]
+fn a_number_is_used_once_and_answered_once() {
+    let mut calls = Calls::default();
+    for number in [0, 2, u32::MAX] {
+        assert_eq!(calls.ask(number), Err(OutOfTurn::Call { number, next: 1 }));
+    }
+    assert_eq!((calls.ask(1), calls.number(), calls.ask(3)), (Ok(()), Some(2), Ok(())));
+    assert_eq!(calls.ask(2), Err(OutOfTurn::Call { number: 2, next: 4 }));
+    assert_eq!((calls.answer(2), calls.is_unanswered(2)), (Ok(()), false));
+    for number in [0, 2, 4] {
+        assert_eq!(calls.answer(number), Err(OutOfTurn::Return { number }));
+    }
+    assert_eq!(
+        (calls.answer(1), calls.answer(3), calls.unanswered()),
+        (Ok(()), Ok(()), 0)
+    );
+}
+
+#[test]
+fn only_so_many_calls_may_be_unanswered() {
+    let mut calls = Calls::default();
+    let made = (1..).map_while(|_| calls.number()).count();
+    assert_eq!((made, calls.unanswered()), (CALLS_MAX, CALLS_MAX));
+    assert_eq!(calls.ask(4097), Err(OutOfTurn::TooManyCalls));
+    calls.answer(7).unwrap();
+    assert_eq!((calls.number(), calls.number()), (Some(4097), None));
+}
+
 #[test]
 fn a_child_speaks_in_turn_only() {
     use ChildTurn::{Done, Given, New, Ready, Started};
-    let messages = [FromChild::Ready, FromChild::Started, done()];
+    let messages = [FromChild::Ready, FromChild::Started, call(), done()];
     for (turn, next) in [
-        (New, [Some(Ready), None, None]),
-        (Ready, [None, None, None]),
-        (Given, [None, Some(Started), Some(Done)]),
-        (Started, [None, None, Some(Done)]),
-        (Done, [None, None, None]),
+        (New, [Some(Ready), None, None, None]),
+        (Ready, [None, None, None, None]),
+        (Given, [None, Some(Started), None, Some(Done)]),
+        (Started, [None, None, Some(Started), Some(Done)]),
+        (Done, [None, None, None, None]),
     ] {
         for (message, next) in messages.iter().zip(next) {
             let mut after = turn;

@@ -11,8 +11,8 @@ use ringfence_wire::{
 struct Peer {
     inbound: Inbound,
     outbound: Outbound,
-    received: [Vec<u8>; 5],
-    unconsumed: [usize; 5],
+    received: [Vec<u8>; 7],
+    unconsumed: [usize; 7],
     ended: Vec<Stream>,
     messages: Vec<Report>,
 }
@@ -23,7 +23,7 @@ impl Peer {
             inbound: Inbound::execution(side),
             outbound: Outbound::execution(side),
             received: Default::default(),
-            unconsumed: [0; 5],
+            unconsumed: [0; 7],
             ended: Vec::new(),
             messages: Vec::new(),
         }
@@ -223,6 +223,7 @@ proptest! {
                 line,
                 column: line,
                 hint: None,
+                rule: None,
             }),
             diagnostics: List::cut(vec![diagnostic; count]),
         });

@@ -1,14 +1,14 @@
-//! Every message and frame of version 1, byte for byte. A change here is a change of the language: it needs a new version.
+//! Every message and frame of version 2, byte for byte. A change here is a change of the language: it needs a new version.
 
 use std::fmt::Write as _;
 
 use ringfence_wire::{
-    ChildLimits, Credit, Diagnostic, Fault, FromChild, Header, Job, JobKind, Kind, Language, List, Message, Order,
-    Outbound, Outcome, OutcomeKind, Preparation, Report, Side, StdinMode, Stream, Text, ToChild, VERSION, decode,
-    encode_frame,
+    Answer, Ask, Body, Call, ChildLimits, Credit, Diagnostic, Fault, FromChild, Header, Job, JobKind, Kind, Language,
+    List, Message, Order, Outbound, Outcome, OutcomeKind, Preparation, Refusal, Report, Return, Side, StdinMode,
+    Stream, Text, ToChild, VERSION, decode, encode_frame,
 };
 
-const PINNED: &str = include_str!("../../testdata/v1/messages.txt");
+const PINNED: &str = include_str!("../../testdata/v2/messages.txt");
 
 fn text<const N: usize>(text: &str) -> Text<N> {
     Text::cut(text)
@@ -101,7 +101,26 @@ fn to_child() -> Vec<ToChild> {
             source_bytes: 12,
         })),
         ToChild::Cancel,
+        returned(1, Answer::Result(Body::Inline(text("[1]")))),
+        returned(300, Answer::Result(Body::Streamed { bytes: 16_777_216 })),
+        returned(
+            u32::MAX,
+            Answer::Refused(Refusal {
+                code: text("tools.denied"),
+                message: text("not this one"),
+                rule: Some(text("tools.rules[3]")),
+                hint: None,
+            }),
+        ),
     ]
+}
+
+fn returned(number: u32, answer: Answer) -> ToChild {
+    ToChild::Return(Return { number, answer })
+}
+
+fn call(number: u32, ask: Ask, body: Body) -> FromChild {
+    FromChild::Call(Call { number, ask, body })
 }
 
 fn from_child() -> Vec<FromChild> {
@@ -130,6 +149,7 @@ fn from_child() -> Vec<FromChild> {
             line: 300,
             column: 7,
             hint: Some(text("mend it")),
+            rule: Some(text("tools.default")),
         }),
         diagnostics: List::cut(vec![Diagnostic {
             file: text("main.ts"),
@@ -139,6 +159,14 @@ fn from_child() -> Vec<FromChild> {
             message: text("`;` expected"),
         }]),
     }));
+    let tool = Ask::Tool {
+        server: text("github"),
+        tool: text("list_issues"),
+    };
+    messages.push(call(1, tool, Body::Inline(text("{}"))));
+    messages.push(call(2, Ask::Search, Body::Streamed { bytes: 32_769 }));
+    messages.push(call(128, Ask::Describe, Body::Inline(text(""))));
+    messages.push(call(u32::MAX, Ask::List, Body::Inline(text("é"))));
     messages
 }
 
@@ -206,6 +234,11 @@ fn no_variant_is_left_unpinned() {
             JobKind::Shell { .. } => 4,
         },
         ToChild::Cancel => 5,
+        ToChild::Return(returned) => match returned.answer {
+            Answer::Result(Body::Inline(_)) => 6,
+            Answer::Result(Body::Streamed { .. }) => 7,
+            Answer::Refused(_) => 8,
+        },
     };
     let from_child_kind = |message: &FromChild| match message {
         FromChild::Ready => 0,
@@ -221,11 +254,17 @@ fn no_variant_is_left_unpinned() {
             OutcomeKind::Stuck => 9,
             OutcomeKind::Cancelled => 10,
         },
+        FromChild::Call(call) => match call.ask {
+            Ask::Tool { .. } => 11,
+            Ask::Search => 12,
+            Ask::Describe => 13,
+            Ask::List => 14,
+        },
     };
     check(orders().iter().map(order).collect(), 4);
     check(reports().iter().map(report).collect(), 7);
-    check(to_child().iter().map(to_child_kind).collect(), 6);
-    check(from_child().iter().map(from_child_kind).collect(), 11);
+    check(to_child().iter().map(to_child_kind).collect(), 9);
+    check(from_child().iter().map(from_child_kind).collect(), 15);
 }
 
 #[test]

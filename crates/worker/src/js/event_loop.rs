@@ -1,6 +1,6 @@
-//! The one loop that moves a program forward: promise jobs first, then the next timer.
+//! The one loop that moves a program forward: promise jobs first, then the next timer or answer.
 //!
-//! It never waits without a reason: with no job and no timer, what is still pending can never settle.
+//! It never waits without a reason: with no job, no timer and no call, what is still pending can never settle.
 use std::{
     collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
@@ -11,7 +11,7 @@ use std::{
 
 use rquickjs::{CatchResultExt, CaughtError, Ctx, Persistent, Promise, Runtime, Value};
 
-use super::{host::Host, prelude::Hooks};
+use super::{calls, host::Host, prelude::Hooks};
 
 /// When each timer is due. Equal times fire in the order they were started.
 #[derive(Debug, Default)]
@@ -108,18 +108,18 @@ pub(super) fn settle<'js>(
             None => {}
         }
         fail_if_unheard(ctx, host)?;
-        if next_timer(ctx, host, hooks)? == Next::Nothing {
+        if next_event(ctx, host, hooks)? == Next::Nothing {
             return Err(Ended::Stuck);
         }
     }
 }
 
-/// Runs what is left once the value is known: jobs and timers, as an ordinary event loop would.
+/// Runs what is left once the value is known: jobs, timers and calls, as an ordinary event loop would.
 pub(super) fn drain<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<(), Ended<'js>> {
     loop {
         while ctx.execute_pending_job() {}
         fail_if_unheard(ctx, host)?;
-        if next_timer(ctx, host, hooks)? == Next::Nothing {
+        if next_event(ctx, host, hooks)? == Next::Nothing {
             return Ok(());
         }
     }
@@ -142,6 +142,24 @@ fn fail_if_unheard<'js>(ctx: &Ctx<'js>, host: &Host) -> Result<(), Ended<'js>> {
 enum Next {
     Fired,
     Nothing,
+}
+
+/// Waits for the next timer or answer, whichever comes first.
+fn next_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
+    if !calls::are_open(host) {
+        return next_timer(ctx, host, hooks);
+    }
+    let due = host.timers.borrow().next();
+    if due.is_some_and(|at| at <= Instant::now()) {
+        return next_timer(ctx, host, hooks);
+    }
+    // Nothing by then: the timer is next.
+    if let Some((number, answer)) = calls::wait(host, due) {
+        calls::settle(ctx, hooks, number, answer)
+            .catch(ctx)
+            .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
+    }
+    Ok(Next::Fired)
 }
 
 /// Waits for the next timer and fires it.

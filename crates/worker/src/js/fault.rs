@@ -1,5 +1,7 @@
 //! From what a program threw to what its author should read.
-use rquickjs::{CaughtError, Ctx, Exception, Value};
+use std::borrow::Cow;
+
+use rquickjs::{CaughtError, Ctx, Exception, Object, Value};
 
 use super::{Outcome, host::Host, prelude::Hooks};
 
@@ -34,14 +36,16 @@ pub struct Diagnostic {
 /// An error as its reader sees it: positions are those of the original source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// `program.failed`, `import.refused` or `value.not_json`.
-    pub code: &'static str,
+    /// `program.failed`, `import.refused`, `value.not_json`, or what a refused call was refused with.
+    pub code: Cow<'static, str>,
     /// The error's class, such as `TypeError`.
     pub name: String,
     /// Its message.
     pub message: String,
     /// What might help.
     pub hint: Option<String>,
+    /// The rule that refused a call.
+    pub rule: Option<String>,
     /// The innermost place in the program.
     pub position: Option<Position>,
     /// The stack, one `    at …` line per frame.
@@ -51,17 +55,19 @@ pub struct Fault {
 const FAILED: &str = "program.failed";
 const IMPORT_REFUSED: &str = "import.refused";
 const NOT_JSON: &str = "value.not_json";
-const AVAILABLE: &str = "there are no modules here: use the language's own names and `files`, `console`, `args`";
+const AVAILABLE: &str =
+    "only `tools` can be imported: use the language's own names and `tools`, `files`, `console`, `args`";
 /// Longest name or message kept: a program may throw anything.
 const MAX_TEXT: usize = 16 * 1024;
 
 impl Fault {
     pub(super) fn plain(name: &str, message: &str) -> Self {
         Fault {
-            code: FAILED,
+            code: Cow::Borrowed(FAILED),
             name: name.to_owned(),
             message: message.to_owned(),
             hint: None,
+            rule: None,
             position: None,
             stack: String::new(),
         }
@@ -70,7 +76,7 @@ impl Fault {
 
 pub(super) fn import_refused(specifier: &str, position: Option<Position>) -> Fault {
     Fault {
-        code: IMPORT_REFUSED,
+        code: Cow::Borrowed(IMPORT_REFUSED),
         hint: Some(AVAILABLE.to_owned()),
         position,
         ..Fault::plain("ImportError", &format!("cannot import `{specifier}`"))
@@ -79,7 +85,7 @@ pub(super) fn import_refused(specifier: &str, position: Option<Position>) -> Fau
 
 pub(super) fn not_json(message: &str, hint: &str) -> Fault {
     Fault {
-        code: NOT_JSON,
+        code: Cow::Borrowed(NOT_JSON),
         hint: (!hint.is_empty()).then(|| hint.to_owned()),
         ..Fault::plain("TypeError", message)
     }
@@ -101,7 +107,7 @@ pub(super) fn outcome<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: V
         }
         if fault.message.starts_with("require is not defined") {
             return Outcome::ImportRefused(Fault {
-                code: IMPORT_REFUSED,
+                code: Cow::Borrowed(IMPORT_REFUSED),
                 hint: Some(AVAILABLE.to_owned()),
                 ..fault
             });
@@ -171,10 +177,35 @@ fn describe<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: Value<'js>)
         line,
         column,
     });
-    Fault {
+    let fault = Fault {
         position,
         stack: cut(trace.text),
         ..Fault::plain(&cut(name), &cut(message))
+    };
+    if fault.name == "ToolError" {
+        refused_call(ctx, hooks, object, fault)
+    } else {
+        fault
+    }
+}
+
+/// A refusal that the program did not catch is told as it came.
+fn refused_call<'js>(ctx: &Ctx<'js>, hooks: &Hooks, error: &Object<'js>, fault: Fault) -> Fault {
+    let text = |key| {
+        hooks
+            .text(ctx, error, key)
+            .filter(|text| !text.is_empty() && text != "null" && text != "undefined")
+            .map(cut)
+    };
+    let is_code = |code: &String| {
+        code.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte))
+    };
+    Fault {
+        code: text("code").filter(is_code).map_or(fault.code, Cow::Owned),
+        rule: text("rule"),
+        hint: text("hint"),
+        ..fault
     }
 }
 

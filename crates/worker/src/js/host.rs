@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Language, Output, Program,
+    Language, Outside, Program,
     event_loop::{Rejections, Timers},
     positions::{self, Positions, Trace},
     transpile,
@@ -23,7 +23,7 @@ pub(super) struct Host {
 }
 
 struct Run {
-    output: Rc<RefCell<dyn Output>>,
+    outside: Rc<RefCell<dyn Outside>>,
     source: String,
     file: String,
     language: Language,
@@ -49,9 +49,9 @@ impl Host {
         }
     }
 
-    pub(super) fn begin(&self, program: &Program<'_>, language: Language, output: Rc<RefCell<dyn Output>>) {
+    pub(super) fn begin(&self, program: &Program<'_>, language: Language, outside: Rc<RefCell<dyn Outside>>) {
         let run = Run {
-            output,
+            outside,
             source: program.source.to_owned(),
             file: program.file_name.replace('\0', ""),
             language,
@@ -64,12 +64,17 @@ impl Host {
 
     pub(super) fn print(&self, stream: Stream, text: &str) {
         if let Some(run) = self.run.get() {
-            let mut output = run.output.borrow_mut();
+            let mut output = run.outside.borrow_mut();
             match stream {
                 Stream::Stdout => output.stdout(text.as_bytes()),
                 Stream::Stderr => output.stderr(text.as_bytes()),
             }
         }
+    }
+
+    /// Who answers the program's calls, once it runs.
+    pub(super) fn outside(&self) -> Option<&Rc<RefCell<dyn Outside>>> {
+        self.run.get().map(|run| &run.outside)
     }
 
     /// An engine stack in terms of the original source.

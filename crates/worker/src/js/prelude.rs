@@ -4,6 +4,7 @@ use std::{rc::Rc, time::Duration};
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Persistent, Result, TypedArray, Value};
 
 use super::{
+    calls,
     host::{Host, Stream},
     workspace,
 };
@@ -12,11 +13,12 @@ use super::{
 pub(super) const FILE_PREFIX: &str = "ringfence:";
 
 const CORE: &str = include_str!("prelude/core.js");
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("clone", include_str!("prelude/clone.js")),
     ("console", include_str!("prelude/console.js")),
     ("files", include_str!("prelude/files.js")),
     ("inspect", include_str!("prelude/inspect.js")),
+    ("tools", include_str!("prelude/tools.js")),
     ("value", include_str!("prelude/value.js")),
     ("web", include_str!("prelude/web.js")),
 ];
@@ -28,6 +30,9 @@ pub(super) struct Hooks {
     text: Persistent<Function<'static>>,
     describe: Persistent<Function<'static>>,
     objection: Persistent<Function<'static>>,
+    answer: Persistent<Function<'static>>,
+    fail: Persistent<Function<'static>>,
+    refuse: Persistent<Function<'static>>,
 }
 
 impl Hooks {
@@ -39,6 +44,25 @@ impl Hooks {
     /// Calls a timer's function.
     pub(super) fn fire(&self, ctx: &Ctx<'_>, timer: u32) -> Result<()> {
         self.fire.clone().restore(ctx)?.call((timer,))
+    }
+
+    /// A call has its result.
+    pub(super) fn answer<'js>(&self, ctx: &Ctx<'js>, number: u32, value: Value<'js>) -> Result<()> {
+        self.answer.clone().restore(ctx)?.call((number, value))
+    }
+
+    /// A call's result could not be read.
+    pub(super) fn fail<'js>(&self, ctx: &Ctx<'js>, number: u32, thrown: Value<'js>) -> Result<()> {
+        self.fail.clone().restore(ctx)?.call((number, thrown))
+    }
+
+    /// A call was refused: message, code, rule, hint.
+    pub(super) fn refuse<'js>(&self, ctx: &Ctx<'js>, number: u32, words: [Value<'js>; 4]) -> Result<()> {
+        let [message, code, rule, hint] = words;
+        self.refuse
+            .clone()
+            .restore(ctx)?
+            .call((number, message, code, rule, hint))
     }
 
     /// An object's property as text; a getter that throws counts as absent.
@@ -99,6 +123,9 @@ pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<Hooks> {
         text: hook("text")?,
         describe: hook("describe")?,
         objection: hook("objection")?,
+        answer: hook("answer")?,
+        fail: hook("fail")?,
+        refuse: hook("refuse")?,
     })
 }
 
@@ -159,6 +186,7 @@ fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
     native.set("encode", Function::new(ctx.clone(), encode)?)?;
     native.set("decode", Function::new(ctx.clone(), workspace::decode)?)?;
     workspace::define(ctx, &native, host)?;
+    calls::define(ctx, &native, host)?;
     Ok(native)
 }
 

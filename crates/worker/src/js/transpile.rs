@@ -11,10 +11,7 @@ use std::path::Path;
 
 use oxc_allocator::{Allocator, TakeIn};
 use oxc_ast::{
-    ast::{
-        Declaration, ExportDefaultDeclarationKind, Expression, ImportDeclarationSpecifier, ImportOrExportKind,
-        ModuleExportName, Program, Statement, TSModuleReference,
-    },
+    ast::{Declaration, ExportDefaultDeclarationKind, Expression, ModuleExportName, Program, Statement},
     builder::AstBuilder,
 };
 use oxc_codegen::{Codegen, CodegenOptions, CommentOptions};
@@ -25,7 +22,7 @@ use oxc_span::{GetSpan, SourceType, Span};
 use oxc_transformer::{TransformOptions, Transformer};
 
 use super::{
-    Diagnostic, Language, nesting,
+    Diagnostic, Language, imports, nesting,
     positions::{Lines, Positions},
 };
 
@@ -132,6 +129,7 @@ fn lower<'a>(
     let mut program = parsed.program;
     refuse_imports(&program, &lines)?;
     export_value(allocator, &mut program);
+    imports::bind_tools(allocator, &mut program);
     let semantic = SemanticBuilder::new()
         .with_check_syntax_error(true)
         .with_enum_eval(true)
@@ -185,50 +183,15 @@ fn diagnostic(found: &OxcDiagnostic, file: &str, lines: &Lines<'_>) -> Diagnosti
 }
 
 fn refuse_imports(program: &Program<'_>, lines: &Lines<'_>) -> Result<(), Refusal> {
-    for statement in &program.body {
-        if let Some((specifier, span)) = imported(statement) {
-            let (line, column) = lines.position(span.start);
-            return Err(Refusal::Import {
-                specifier,
-                line,
-                column,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// What a statement loads at run time. Imports of types vanish with the types.
-fn imported(statement: &Statement<'_>) -> Option<(String, Span)> {
-    match statement {
-        Statement::ImportDeclaration(import) => {
-            let only_types = import.import_kind == ImportOrExportKind::Type
-                || import
-                    .specifiers
-                    .as_ref()
-                    .is_some_and(|specifiers| !specifiers.is_empty() && specifiers.iter().all(names_a_type));
-            (!only_types).then(|| (import.source.value.to_string(), import.span))
-        }
-        Statement::ExportAllDeclaration(export) => {
-            (export.export_kind == ImportOrExportKind::Value).then(|| (export.source.value.to_string(), export.span))
-        }
-        Statement::ExportFromDeclaration(export) => {
-            (export.export_kind == ImportOrExportKind::Value).then(|| (export.source.value.to_string(), export.span))
-        }
-        Statement::TSImportEqualsDeclaration(import) => match &import.module_reference {
-            TSModuleReference::ExternalModuleReference(module) if import.import_kind == ImportOrExportKind::Value => {
-                Some((module.expression.value.to_string(), import.span))
-            }
-            TSModuleReference::ExternalModuleReference(_)
-            | TSModuleReference::IdentifierReference(_)
-            | TSModuleReference::QualifiedName(_) => None,
-        },
-        _ => None,
-    }
-}
-
-fn names_a_type(specifier: &ImportDeclarationSpecifier<'_>) -> bool {
-    matches!(specifier, ImportDeclarationSpecifier::ImportSpecifier(one) if one.import_kind == ImportOrExportKind::Type)
+    let Some((specifier, span)) = imports::refused(program) else {
+        return Ok(());
+    };
+    let (line, column) = lines.position(span.start);
+    Err(Refusal::Import {
+        specifier,
+        line,
+        column,
+    })
 }
 
 /// Makes the last expression statement the default export, unless the program has one.

@@ -64,6 +64,8 @@ def _prepare(job):
     builtins.exit = builtins.quit = sys.exit
     builtins.args = list(job["args"])
     builtins.files = Files(workspace)
+    builtins.tools = sys.modules["tools"] = _tools_module()
+    builtins.search, builtins.describe, builtins.list_tools, builtins.ToolError = search, describe, list_tools, ToolError
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)
     random.seed()
@@ -172,11 +174,17 @@ def _failure(error, name):
             _say(part)
     except Exception:  # an exception whose own methods fail
         _say(f"{type(error).__name__}\n")
+    if isinstance(error, ToolError):
+        place.update({key: _text(getattr(error, key, None)) for key in ("code", "rule", "hint")})
     answer = {"kind": "failed", "value_json": None, "error": _error(error, **place)}
     if isinstance(error, ModuleNotFoundError) and error.name:
         answer["kind"] = "import_refused"
         answer["hint"] = "the standard library is available; put packages in /deps"
     return answer
+
+
+def _text(value):
+    return value[:_MAX_TEXT] if isinstance(value, str) else None
 
 
 def _keep_user_frames(shown, seen):

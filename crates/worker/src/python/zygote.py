@@ -120,6 +120,7 @@ def _child(header, descriptors, barrier):
         os._exit(_NOT_CONFINED)
     try:
         job = receive_frame(channel)
+        _open_bridge(channel)
     except BaseException:
         os._exit(_NO_JOB)
     status = _NOT_ANSWERED

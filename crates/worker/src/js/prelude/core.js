@@ -38,6 +38,7 @@ export default (native, global) => {
   const more = "dir table trace assert group groupEnd count countReset time timeLog timeEnd";
   for (const name of more.split(" ")) later(console, name, "console", true);
   for (const name of ["structuredClone", "TextEncoder", "TextDecoder"]) later(global, name, "web", false);
+  for (const name of ["tools", "search", "describe", "list", "ToolError"]) later(global, name, "tools", false);
 
   const timers = new Map();
   let last = 0;
@@ -78,7 +79,7 @@ export default (native, global) => {
   delete global.InternalError;
 
   return {
-    warm: () => { for (const name of ["files", "inspect", "value"]) part(name); },
+    warm: () => { for (const name of ["files", "inspect", "tools", "value"]) part(name); },
     fire: (id) => {
       const due = timers.get(id);
       if (due === undefined) return;
@@ -88,5 +89,8 @@ export default (native, global) => {
     text: (object, key) => `${object[key]}`.toWellFormed(),
     describe: (value) => part("inspect").inspect(value).toWellFormed(),
     objection: (value) => part("value")(value),
+    answer: (number, value) => part("tools").answer(number, value),
+    fail: (number, thrown) => part("tools").fail(number, thrown),
+    refuse: (number, ...words) => part("tools").refuse(number, ...words),
   };
 };

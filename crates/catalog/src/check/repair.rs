@@ -1,0 +1,248 @@
+//! A schema without the parts that no compiler takes: each keyword is kept only where it is well formed.
+#![expect(clippy::wildcard_enum_match_arm, reason = "what is not named here is malformed")]
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const SCHEMAS: [&str; 9] = [
+    "additionalProperties",
+    "contains",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+];
+const FOLDERS: [&str; 5] = [
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+];
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const NUMBERS: [&str; 4] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
+const COUNTS: [&str; 8] = [
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+];
+/// What says nothing about values, and is dropped without a word.
+const SILENT: [&str; 14] = [
+    "$schema",
+    "$id",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "format",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "nullable",
+    "optional",
+];
+/// How deep a schema is followed.
+const DEPTH: usize = 100;
+
+/// The names that a schema requires at its top.
+pub(super) fn required(schema: &Value) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let names: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
+    names.into_iter().collect()
+}
+
+/// The schema with `nullable`, which is not JSON Schema but widespread, said in its words.
+pub(super) fn nullable(schema: &Value) -> Value {
+    match schema {
+        Value::Array(items) => Value::Array(items.iter().map(nullable).collect()),
+        Value::Object(object) => {
+            let mut out: Map<String, Value> = object
+                .iter()
+                .map(|(key, value)| (key.clone(), nullable(value)))
+                .collect();
+            if object.get("nullable") == Some(&Value::Bool(true)) {
+                admit_null(&mut out);
+            }
+            Value::Object(out)
+        }
+        other => other.clone(),
+    }
+}
+
+fn admit_null(schema: &mut Map<String, Value>) {
+    schema.remove("nullable");
+    match schema.get_mut("type") {
+        Some(Value::String(kind)) => {
+            let kind = kind.clone();
+            schema.insert("type".to_owned(), json!([kind, "null"]));
+        }
+        Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => kinds.push(json!("null")),
+        _ => {}
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(branches)) = schema.get_mut(key) {
+            branches.push(json!({ "type": "null" }));
+        }
+    }
+    if schema.contains_key("$ref") || schema.contains_key("allOf") || schema.contains_key("const") {
+        let inner = Value::Object(std::mem::take(schema));
+        schema.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
+    }
+}
+
+/// What can be used of a schema, and what was dropped from it.
+pub(super) fn repaired(schema: &Value) -> (Value, Vec<String>) {
+    let mut repair = Repair {
+        document: schema,
+        dropped: BTreeSet::new(),
+    };
+    let mut out = if schema.is_object() {
+        repair.schema(schema, 0)
+    } else {
+        repair.dropped.insert("a schema that is no object".to_owned());
+        json!({})
+    };
+    // Arguments are an object, whatever the schema says.
+    if let Value::Object(out) = &mut out {
+        out.entry("type").or_insert_with(|| json!("object"));
+    }
+    (out, repair.dropped.into_iter().take(12).collect())
+}
+
+struct Repair<'a> {
+    document: &'a Value,
+    dropped: BTreeSet<String>,
+}
+
+impl Repair<'_> {
+    fn drop(&mut self, what: &str) -> Option<Value> {
+        self.dropped
+            .insert(format!("`{}`", what.chars().take(40).collect::<String>()));
+        None
+    }
+
+    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+        let object = match schema {
+            Value::Bool(_) => return schema.clone(),
+            Value::Object(object) if depth < DEPTH => object,
+            _ => {
+                self.dropped.insert("malformed parts".to_owned());
+                return json!(true);
+            }
+        };
+        let mut out = Map::new();
+        for (key, value) in object {
+            let (key, value) = match (key.as_str(), value) {
+                // Tuples as they were written before 2020-12.
+                ("items", Value::Array(_)) => ("prefixItems", self.keyword("prefixItems", value, depth)),
+                ("additionalItems", _) if object.get("items").is_some_and(Value::is_array) => {
+                    ("items", self.keyword("items", value, depth))
+                }
+                (key, value) => (key, self.keyword(key, value, depth)),
+            };
+            if let Some(value) = value {
+                out.insert(key.to_owned(), value);
+            }
+        }
+        for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+            if object.get(flag) == Some(&Value::Bool(true))
+                && let Some(value) = out.remove(bound)
+            {
+                out.insert(flag.to_owned(), value);
+            }
+        }
+        if object.get("nullable") == Some(&Value::Bool(true)) {
+            admit_null(&mut out);
+        }
+        Value::Object(out)
+    }
+
+    fn keyword(&mut self, key: &str, value: &Value, depth: usize) -> Option<Value> {
+        match (key, value) {
+            (key, _) if SILENT.contains(&key) => None,
+            ("const", value) | ("uniqueItems", value @ Value::Bool(_)) => Some(value.clone()),
+            ("enum", Value::Array(values)) if !values.is_empty() => Some(value.clone()),
+            ("type", _) => self.kind(value),
+            ("pattern", Value::String(_)) if super::compile(&json!({ "pattern": value })).is_ok() => {
+                Some(value.clone())
+            }
+            ("required", Value::Array(_)) => Some(json!(required(&json!({ "required": value })))),
+            ("$ref", Value::String(reference)) if self.leads(reference) => Some(value.clone()),
+            ("multipleOf", Value::Number(number)) if number.as_f64().is_some_and(|number| number > 0.0) => {
+                Some(value.clone())
+            }
+            // Said of a bound by a flag before draft 6; taken up with the bound.
+            ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => None,
+            (key, Value::Number(_)) if NUMBERS.contains(&key) => Some(value.clone()),
+            (key, Value::Number(number)) if COUNTS.contains(&key) && number.is_u64() => Some(value.clone()),
+            ("items", Value::Object(_) | Value::Bool(_)) => Some(self.schema(value, depth + 1)),
+            (key, Value::Object(_) | Value::Bool(_)) if SCHEMAS.contains(&key) => Some(self.schema(value, depth + 1)),
+            (key, Value::Object(folder)) if FOLDERS.contains(&key) => {
+                let mut out = Map::new();
+                for (name, schema) in folder {
+                    if key == "patternProperties" && super::compile(&json!({ "pattern": name })).is_err() {
+                        self.drop(name);
+                        continue;
+                    }
+                    out.insert(name.clone(), self.schema(schema, depth + 1));
+                }
+                Some(Value::Object(out))
+            }
+            (key, Value::Array(schemas)) if LISTS.contains(&key) && !schemas.is_empty() => {
+                Some(schemas.iter().map(|schema| self.schema(schema, depth + 1)).collect())
+            }
+            (key, _) => self.drop(key),
+        }
+    }
+
+    fn kind(&mut self, value: &Value) -> Option<Value> {
+        let names: Vec<&str> = match value {
+            Value::String(name) => vec![name],
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let known: BTreeSet<&str> = names
+            .iter()
+            .filter_map(|name| match *name {
+                "str" => Some("string"),
+                "int" => Some("integer"),
+                "float" | "double" => Some("number"),
+                "bool" => Some("boolean"),
+                "list" => Some("array"),
+                "dict" => Some("object"),
+                name => TYPES.contains(&name).then_some(name),
+            })
+            .collect();
+        // A type that nobody knows may be any: the known ones beside it would be too strict.
+        if known.is_empty() || known.len() < names.iter().collect::<BTreeSet<_>>().len() {
+            return self.drop("type");
+        }
+        Some(json!(known))
+    }
+
+    /// Whether a reference leads to a part that is kept.
+    fn leads(&self, reference: &str) -> bool {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return false;
+        };
+        let kept = pointer.is_empty() || FOLDERS.iter().any(|folder| pointer.starts_with(&format!("/{folder}/")));
+        kept && self.document.pointer(pointer).is_some()
+    }
+}

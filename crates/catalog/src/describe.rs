@@ -1,0 +1,130 @@
+//! Detail: some tools by name, as much of each as asked for.
+
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::detail::{Detail, Shown};
+use crate::fields::cut;
+use crate::language::Language;
+use crate::said;
+use crate::tool::Tool;
+use crate::view::{View, cost};
+use crate::words::{grams, words};
+
+/// The most tools of one answer.
+const TOOLS: usize = 50;
+/// Names suggested for one that is unknown.
+const SUGGESTIONS: usize = 3;
+/// How alike a suggestion must be, of 1.
+const NEAR: f32 = 0.3;
+/// Bytes of a name that are looked at.
+const NAME: usize = 256;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum DescribeError {
+    /// There are too many names.
+    #[error("{given} tools are too many: at most {TOOLS} in one answer")]
+    TooMany {
+        /// How many were given.
+        given: usize,
+    },
+}
+
+/// Tools in detail.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Described {
+    /// Those that exist, in the order they were asked for.
+    pub tools: Vec<Shown>,
+    /// Names that mean no tool that may be seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Unknown>,
+    /// Tools that the policy hides, in the whole catalog.
+    pub hidden_by_policy: usize,
+    /// What this answer costs a model: its JSON without this field, in tokens of `o200k_base`.
+    pub tokens: usize,
+}
+
+/// A name that means no tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    /// The name, as given.
+    pub name: String,
+    /// Names like it, the most alike first.
+    pub nearest: Vec<String>,
+}
+
+impl View<'_> {
+    /// These tools, by canonical name, as a program writes them, or in the server's own spelling.
+    pub fn describe(&self, tools: &[String], detail: Detail, language: Language) -> Result<Described, DescribeError> {
+        if tools.len() > TOOLS {
+            return Err(DescribeError::TooMany { given: tools.len() });
+        }
+        let mut described = Described {
+            tools: Vec::new(),
+            unknown: Vec::new(),
+            hidden_by_policy: self.hidden,
+            tokens: 0,
+        };
+        for name in tools {
+            if let Some(tool) = self.find(name) {
+                let shown = Shown::new(tool, detail, language, &self.noted(tool));
+                if !described.tools.contains(&shown) {
+                    described.tools.push(shown);
+                }
+            } else {
+                let visible = self
+                    .catalog
+                    .tools()
+                    .iter()
+                    .zip(&self.visible)
+                    .filter(|(_, visible)| **visible);
+                described.unknown.push(Unknown {
+                    name: said::full(cut(name, NAME)),
+                    nearest: nearest(name, visible.map(|(tool, _)| tool.name.as_str())),
+                });
+            }
+        }
+        described.tokens = cost(&described);
+        Ok(described)
+    }
+
+    fn find(&self, name: &str) -> Option<&Tool> {
+        let name = name.strip_prefix("tools.").unwrap_or(name);
+        let (server, tool) = name.split_once('.')?;
+        let place = self.catalog.position(server, tool)?;
+        let visible = self.visible.get(place).copied().unwrap_or_default();
+        visible.then(|| self.catalog.tools().get(place)).flatten()
+    }
+}
+
+/// The names most like `name`, by the grams they share.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let asked = shape(cut(name, NAME));
+    let mut near: Vec<(f32, &str)> = names
+        .map(|other| (overlap(&asked, &shape(other)), other))
+        .filter(|(likeness, _)| *likeness >= NEAR)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(other.1)));
+    near.into_iter()
+        .take(SUGGESTIONS)
+        .map(|(_, name)| name.to_owned())
+        .collect()
+}
+
+fn shape(name: &str) -> Vec<u64> {
+    let mut shape = Vec::new();
+    words(name, |word| grams(word, |gram| shape.push(gram)));
+    shape.sort_unstable();
+    shape.dedup();
+    shape
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a name has few grams")]
+fn overlap(one: &[u64], other: &[u64]) -> f32 {
+    let both = one.iter().filter(|gram| other.binary_search(gram).is_ok()).count();
+    2.0 * both as f32 / (one.len() + other.len()).max(1) as f32
+}
+
+#[cfg(test)]
+mod tests;

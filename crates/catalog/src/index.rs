@@ -1,0 +1,264 @@
+//! The index of a catalog: which tools say which words, in which fields, and how much that is worth.
+
+use std::collections::HashMap;
+
+use crate::catalog::Catalog;
+use crate::fields::{FIELDS, Field, HEAD, cut, texts};
+use crate::parameters::{FIELD_WEIGHTS, LENGTH, SATURATION};
+use crate::words::{Stems, grams, words};
+
+/// One tool in a list of those that have a word: its place in the catalog and what the word is worth there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Posting {
+    pub(crate) tool: u32,
+    pub(crate) worth: f32,
+}
+
+/// Terms and their worth, in the order of terms.
+pub(crate) type Sparse = Vec<(u32, f32)>;
+
+/// What a catalog's tools say, ready to be searched. Built once for a catalog and good for that catalog only.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) stems: Stems,
+    terms: HashMap<String, u32>,
+    keys: HashMap<u64, u32>,
+    words: Vec<Vec<Posting>>,
+    grams: Vec<Vec<Posting>>,
+    gram_idf: Vec<f32>,
+    /// What each tool says of itself, for finding its likes.
+    pub(crate) sayings: Vec<Sayings>,
+    /// The place of each tool's server.
+    pub(crate) servers: Vec<u32>,
+    pub(crate) fingerprint: [u8; 8],
+}
+
+/// A tool's own words, its server's left out, each list of length one.
+#[derive(Debug, Default)]
+pub(crate) struct Sayings {
+    pub(crate) words: Sparse,
+    pub(crate) grams: Sparse,
+}
+
+impl Index {
+    /// The index of `catalog`.
+    pub fn new(catalog: &Catalog) -> Index {
+        let mut builder = Builder::default();
+        let mut servers = vec![0; catalog.tools().len()];
+        let mut hasher = blake3::Hasher::new();
+        for (place, entry) in (0u32..).zip(catalog.servers()) {
+            for tool in entry.tools.clone() {
+                servers[tool] = place;
+                let tool = &catalog.tools()[tool];
+                builder.add(&texts(tool, &entry.description));
+                hasher.update(tool.name.as_str().as_bytes());
+                hasher.update(tool.digest.to_string().as_bytes());
+            }
+        }
+        let mut fingerprint = [0; 8];
+        hasher.finalize_xof().fill(&mut fingerprint);
+        builder.finish(servers, fingerprint)
+    }
+
+    /// The tools that say this stem.
+    pub(crate) fn postings(&self, stem: &str) -> &[Posting] {
+        let number = self.terms.get(stem).copied();
+        number
+            .and_then(|number| self.words.get(number as usize))
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    /// The tools that have this gram, and how rare it is.
+    pub(crate) fn gram(&self, key: u64) -> Option<(&[Posting], f32)> {
+        let number = *self.keys.get(&key)? as usize;
+        Some((self.grams.get(number)?, *self.gram_idf.get(number)?))
+    }
+}
+
+/// One tool's words: how often in which field.
+#[derive(Default)]
+struct Read {
+    words: Vec<(u32, [f32; FIELDS])>,
+    grams: Vec<(u32, f32)>,
+    own_words: Vec<(u32, f32)>,
+    own_grams: Vec<(u32, f32)>,
+    lengths: [f32; FIELDS],
+}
+
+#[derive(Default)]
+struct Builder {
+    terms: HashMap<String, u32>,
+    keys: HashMap<u64, u32>,
+    /// Every word seen, as it was written: most are seen again, and stemming is slow.
+    seen: HashMap<String, Option<u32>>,
+    read: Vec<Read>,
+}
+
+impl Builder {
+    fn add(&mut self, texts: &[(Field, String)]) {
+        let stems = Stems::new();
+        let mut read = Read::default();
+        let mut counts: HashMap<u32, [f32; FIELDS]> = HashMap::new();
+        let mut shapes: HashMap<u32, f32> = HashMap::new();
+        let mut own_words: HashMap<u32, f32> = HashMap::new();
+        let mut own_grams: HashMap<u32, f32> = HashMap::new();
+        for (field, text) in texts {
+            let place = *field as usize;
+            words(text, |word| {
+                let Some(term) = self.term(&stems, word) else { return };
+                counts.entry(term).or_default()[place] += 1.0;
+                read.lengths[place] += 1.0;
+                if field.is_own() {
+                    *own_words.entry(term).or_default() += field.times();
+                }
+            });
+            if field.times() > 0.0 {
+                words(cut(text, HEAD), |word| {
+                    grams(word, |key| {
+                        let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+                        let gram = *self.keys.entry(key).or_insert(next);
+                        *shapes.entry(gram).or_default() += field.times();
+                        if field.is_own() {
+                            *own_grams.entry(gram).or_default() += field.times();
+                        }
+                    });
+                });
+            }
+        }
+        read.words = sorted(counts);
+        read.grams = sorted(shapes);
+        read.own_words = sorted(own_words);
+        read.own_grams = sorted(own_grams);
+        self.read.push(read);
+    }
+
+    fn term(&mut self, stems: &Stems, word: &str) -> Option<u32> {
+        if let Some(known) = self.seen.get(word) {
+            return *known;
+        }
+        let term = stems.term(word).map(|stem| {
+            let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
+            *self.terms.entry(stem).or_insert(next)
+        });
+        self.seen.insert(word.to_owned(), term);
+        term
+    }
+
+    fn finish(self, servers: Vec<u32>, fingerprint: [u8; 8]) -> Index {
+        let number = count(self.read.len());
+        let average = averages(&self.read);
+        let mut words = vec![Vec::new(); self.terms.len()];
+        let mut shapes = vec![Vec::new(); self.keys.len()];
+        for (tool, read) in (0u32..).zip(&self.read) {
+            for (term, fields) in &read.words {
+                let worth = weight(fields, &read.lengths, &average);
+                words[*term as usize].push(Posting { tool, worth });
+            }
+            for (gram, times) in &read.grams {
+                shapes[*gram as usize].push(Posting {
+                    tool,
+                    worth: 1.0 + times.ln(),
+                });
+            }
+        }
+        let word_idf: Vec<f32> = words.iter().map(|list| idf(number, list.len())).collect();
+        let gram_idf: Vec<f32> = shapes.iter().map(|list| idf(number, list.len())).collect();
+        for (list, idf) in words.iter_mut().zip(&word_idf) {
+            for posting in list {
+                posting.worth = idf * posting.worth * (SATURATION + 1.0) / (posting.worth + SATURATION);
+            }
+        }
+        let lengths = gram_lengths(&shapes, &gram_idf, self.read.len());
+        for (list, idf) in shapes.iter_mut().zip(&gram_idf) {
+            for posting in list {
+                posting.worth *= idf / lengths[posting.tool as usize];
+            }
+        }
+        let sayings = self.read.iter().map(|read| Sayings {
+            words: unit(&read.own_words, &word_idf),
+            grams: unit(&read.own_grams, &gram_idf),
+        });
+        Index {
+            stems: Stems::new(),
+            sayings: sayings.collect(),
+            terms: self.terms,
+            keys: self.keys,
+            words,
+            grams: shapes,
+            gram_idf,
+            servers,
+            fingerprint,
+        }
+    }
+}
+
+fn sorted<T>(counts: HashMap<u32, T>) -> Vec<(u32, T)> {
+    let mut list: Vec<(u32, T)> = counts.into_iter().collect();
+    list.sort_unstable_by_key(|(number, _)| *number);
+    list
+}
+
+fn averages(read: &[Read]) -> [f32; FIELDS] {
+    let mut average = [0.0; FIELDS];
+    for one in read {
+        for (sum, length) in average.iter_mut().zip(one.lengths) {
+            *sum += length;
+        }
+    }
+    average.map(|sum| (sum / count(read.len()).max(1.0)).max(1.0))
+}
+
+/// BM25F: the counts of all fields, each by its weight and by how long the field is.
+fn weight(counts: &[f32; FIELDS], lengths: &[f32; FIELDS], average: &[f32; FIELDS]) -> f32 {
+    let mut sum = 0.0;
+    for field in 0..FIELDS {
+        let long = 1.0 - LENGTH + LENGTH * lengths[field] / average[field];
+        sum += FIELD_WEIGHTS[field] * counts[field] / long;
+    }
+    sum
+}
+
+fn gram_lengths(shapes: &[Vec<Posting>], idf: &[f32], tools: usize) -> Vec<f32> {
+    let mut lengths = vec![0.0f32; tools];
+    for (list, idf) in shapes.iter().zip(idf) {
+        for posting in list {
+            lengths[posting.tool as usize] += (posting.worth * idf).powi(2);
+        }
+    }
+    lengths.iter().map(|sum| sum.sqrt().max(f32::EPSILON)).collect()
+}
+
+fn unit(list: &[(u32, f32)], idf: &[f32]) -> Sparse {
+    let mut list: Sparse = list
+        .iter()
+        .map(|(term, times)| (*term, (1.0 + times.ln()) * idf[*term as usize]))
+        .collect();
+    let length = list
+        .iter()
+        .map(|(_, worth)| worth * worth)
+        .sum::<f32>()
+        .sqrt()
+        .max(f32::EPSILON);
+    for (_, worth) in &mut list {
+        *worth /= length;
+    }
+    list
+}
+
+/// How rare it is to be in `some` of `all`.
+fn idf(all: f32, some: usize) -> f32 {
+    let some = count(some);
+    (1.0 + (all - some + 0.5) / (some + 0.5)).ln()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of tools and words are far below what a float holds exactly"
+)]
+fn count(number: usize) -> f32 {
+    number as f32
+}
+
+#[cfg(test)]
+mod tests;

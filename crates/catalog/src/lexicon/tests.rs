@@ -1,0 +1,24 @@
+use super::{ending, gloss, synonyms};
+use crate::words::Stems;
+
+#[test]
+fn synonyms_go_both_ways() {
+    let stems = Stems::new();
+    let (one, other) = (stems.term("delete").unwrap(), stems.term("remove").unwrap());
+    assert!(synonyms(&one).contains(&other));
+    assert!(synonyms(&other).contains(&one));
+    assert!(synonyms("nothing").is_empty());
+}
+
+#[test]
+fn the_longest_chinese_word_wins() {
+    let mut found = Vec::new();
+    gloss("查询数据库", &mut |word: &str| found.push(word.to_owned()));
+    assert_eq!(found, ["query", "search", "get", "database"]);
+}
+
+#[test]
+fn endings_are_known_by_what_they_hold() {
+    assert_eq!(ending("xlsx"), Some("excel spreadsheet workbook"));
+    assert_eq!(ending("nothing"), None);
+}

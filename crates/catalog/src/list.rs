@@ -1,0 +1,176 @@
+//! Browsing: the servers there are, and the names of one server's tools.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::cursor::{BadCursor, Place};
+use crate::describe::nearest;
+use crate::said;
+use crate::tool::Tool;
+use crate::view::{View, cost};
+use crate::words::words;
+
+/// Names of one page.
+const PAGE: usize = 200;
+/// Domains of a server that are named.
+const DOMAINS: usize = 20;
+
+/// Why there is no list.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ListError {
+    /// There is no such server, or nothing of it may be seen.
+    #[error("no server `{server}`{}", suggest(.nearest))]
+    UnknownServer {
+        /// The name that was asked for.
+        server: String,
+        /// Names like it.
+        nearest: Vec<String>,
+    },
+    /// The cursor is not good here.
+    #[error(transparent)]
+    Cursor(#[from] BadCursor),
+}
+
+fn suggest(nearest: &[String]) -> String {
+    if nearest.is_empty() {
+        return String::new();
+    }
+    format!("; nearest: `{}`", nearest.join("`, `"))
+}
+
+/// A page of names.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listed {
+    /// The servers, when none was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ListedServer>,
+    /// The tools' canonical names, when a server or a domain was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// How many there are on all pages.
+    pub total: usize,
+    /// Where to go on, if there is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Tools that the policy hides, in the whole catalog.
+    pub hidden_by_policy: usize,
+    /// What this answer costs a model: its JSON without this field, in tokens of `o200k_base`.
+    pub tokens: usize,
+}
+
+/// One server in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListedServer {
+    /// Its canonical name.
+    pub server: String,
+    /// How many tools of it may be seen.
+    pub tools: usize,
+    /// What it says of itself: its words, no instruction. Capped and cleaned.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub server_says: String,
+    /// The domains of its tools, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+}
+
+impl View<'_> {
+    /// The servers; or the names of a server's tools, of those of one domain, or of one domain in all servers.
+    pub fn list(&self, server: Option<&str>, domain: Option<&str>, cursor: Option<&str>) -> Result<Listed, ListError> {
+        let place = Place::new("list", self.fingerprint())
+            .and(if server.is_some() { "one" } else { "all" })
+            .and(server.unwrap_or_default())
+            .and(if domain.is_some() { "one" } else { "all" })
+            .and(domain.unwrap_or_default());
+        let from = place.read(cursor)?;
+        let mut listed = Listed {
+            servers: Vec::new(),
+            tools: Vec::new(),
+            total: 0,
+            cursor: None,
+            hidden_by_policy: self.hidden,
+            tokens: 0,
+        };
+        if server.is_none() && domain.is_none() {
+            let servers = self.servers();
+            listed.total = servers.len();
+            listed.servers = servers.into_iter().skip(from).take(PAGE).collect();
+        } else {
+            let names = self.names(server, domain)?;
+            listed.total = names.len();
+            listed.tools = names.into_iter().skip(from).take(PAGE).collect();
+        }
+        let next = from + listed.servers.len() + listed.tools.len();
+        listed.cursor = (next < listed.total).then(|| place.write(next));
+        listed.tokens = cost(&listed);
+        Ok(listed)
+    }
+
+    fn servers(&self) -> Vec<ListedServer> {
+        let shown = |entry| {
+            let tools: Vec<&Tool> = self.of_server(entry).collect();
+            (!tools.is_empty()).then(|| ListedServer {
+                server: entry.server.clone(),
+                tools: tools.len(),
+                server_says: said::summary(&entry.description),
+                domains: domains(&tools),
+            })
+        };
+        self.catalog.servers().iter().filter_map(shown).collect()
+    }
+
+    fn names(&self, server: Option<&str>, domain: Option<&str>) -> Result<Vec<String>, ListError> {
+        let entries = self.catalog.servers().iter();
+        let seen: Vec<_> = entries.filter(|entry| self.of_server(entry).next().is_some()).collect();
+        let wanted: Vec<_> = match server {
+            None => seen,
+            Some(name) => {
+                let one = seen.iter().find(|entry| entry.server == name || entry.ident == name);
+                vec![*one.ok_or_else(|| ListError::UnknownServer {
+                    server: said::summary(name),
+                    nearest: nearest(name, seen.iter().map(|entry| entry.server.as_str())),
+                })?]
+            }
+        };
+        let tools = wanted.into_iter().flat_map(|entry| self.of_server(entry));
+        let named = tools.filter(|tool| domain.is_none_or(|domain| is_of(tool, domain)));
+        Ok(named.map(|tool| tool.name.as_str().to_owned()).collect())
+    }
+}
+
+/// A tool's domain: its server's own tags, else the first word of its name.
+fn domains_of(tool: &Tool) -> Vec<String> {
+    let tags: Vec<String> = tool
+        .definition
+        .tags
+        .iter()
+        .take(DOMAINS)
+        .map(|tag| said::summary(tag))
+        .collect();
+    if !tags.is_empty() {
+        return tags;
+    }
+    let mut first = None;
+    words(tool.short(), |word| {
+        first.get_or_insert_with(|| word.to_owned());
+    });
+    first.into_iter().collect()
+}
+
+fn is_of(tool: &Tool, domain: &str) -> bool {
+    domains_of(tool).iter().any(|one| one.eq_ignore_ascii_case(domain))
+}
+
+fn domains(tools: &[&Tool]) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for domain in tools.iter().flat_map(|tool| domains_of(tool)) {
+        *counts.entry(domain).or_default() += 1;
+    }
+    let mut domains: Vec<(String, usize)> = counts.into_iter().collect();
+    domains.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    domains.into_iter().take(DOMAINS).map(|(domain, _)| domain).collect()
+}
+
+#[cfg(test)]
+mod tests;

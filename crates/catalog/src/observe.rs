@@ -1,0 +1,239 @@
+//! A schema learnt from results, for tools whose server does not say what they return.
+//!
+//! It only grows wider: what was seen once stays possible. Values are never kept, only their types and the names of their keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+/// How deep results are looked into.
+const DEPTH: usize = 6;
+/// Keys of all objects together.
+const KEYS: usize = 200;
+/// Keys of one object; one with more is a map from any key.
+const FIELDS: usize = 100;
+/// Items of a list that are looked at.
+const ITEMS: usize = 200;
+/// Bytes of a key that is kept.
+const KEY: usize = 200;
+
+/// The schema of everything seen so far and of this result. The same results in the same order give the same schema; a previous
+/// schema that is none of ours counts as anything.
+pub fn observe(previous: Option<Value>, result: &Value) -> Value {
+    let seen = Seen::value(result, DEPTH);
+    let mut seen = match previous {
+        Some(previous) => Seen::schema(&previous, DEPTH + 1).merge(seen),
+        None => seen,
+    };
+    let mut depth = DEPTH;
+    while seen.keys() > KEYS && depth > 1 {
+        depth -= 1;
+        seen.cut(depth);
+    }
+    seen.written()
+}
+
+/// What was seen in one place.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Seen {
+    /// Anything may be here; the rest then has no meaning.
+    anything: bool,
+    types: BTreeSet<&'static str>,
+    /// Known keys, and whether every object had them.
+    fields: BTreeMap<String, (Seen, bool)>,
+    /// The values of any key, for objects with too many.
+    map: Option<Box<Seen>>,
+    items: Option<Box<Seen>>,
+}
+
+impl Seen {
+    fn anything() -> Seen {
+        Seen {
+            anything: true,
+            ..Seen::default()
+        }
+    }
+
+    fn of(kind: &'static str) -> Seen {
+        Seen {
+            types: BTreeSet::from([kind]),
+            ..Seen::default()
+        }
+    }
+
+    fn value(value: &Value, depth: usize) -> Seen {
+        match value {
+            Value::Null => Seen::of("null"),
+            Value::Bool(_) => Seen::of("boolean"),
+            Value::Number(number) if number.is_f64() => Seen::of("number"),
+            Value::Number(_) => Seen::of("integer"),
+            Value::String(_) => Seen::of("string"),
+            Value::Array(_) | Value::Object(_) if depth == 0 => Seen::anything(),
+            Value::Array(items) => {
+                let items = items.iter().take(ITEMS).map(|item| Seen::value(item, depth - 1));
+                Seen {
+                    items: items.reduce(Seen::merge).map(Box::new),
+                    ..Seen::of("array")
+                }
+            }
+            Value::Object(object) => {
+                let mut seen = Seen::of("object");
+                let fit = object.len() <= FIELDS && object.keys().all(|key| key.len() <= KEY);
+                if fit {
+                    let fields = object
+                        .iter()
+                        .map(|(key, value)| (key.clone(), (Seen::value(value, depth - 1), true)));
+                    seen.fields = fields.collect();
+                } else {
+                    let values = object.values().take(ITEMS).map(|value| Seen::value(value, depth - 1));
+                    seen.map = values.reduce(Seen::merge).map(Box::new);
+                }
+                seen
+            }
+        }
+    }
+
+    /// From a schema that [`Seen::written`] wrote.
+    fn schema(schema: &Value, depth: usize) -> Seen {
+        let Value::Object(schema) = schema else {
+            return Seen::anything();
+        };
+        let names = match schema.get("type") {
+            Some(Value::String(name)) => vec![name.as_str()],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let known = ["array", "boolean", "integer", "null", "number", "object", "string"];
+        let types: BTreeSet<&'static str> = known.into_iter().filter(|kind| names.contains(kind)).collect();
+        if types.is_empty() || depth == 0 {
+            return Seen::anything();
+        }
+        let inner = |key: &str| schema.get(key).map(|schema| Box::new(Seen::schema(schema, depth - 1)));
+        let required: BTreeSet<&str> = match schema.get("required") {
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => BTreeSet::new(),
+        };
+        let fields = match schema.get("properties") {
+            Some(Value::Object(fields)) => fields
+                .iter()
+                .take(KEYS)
+                .map(|(key, schema)| {
+                    (
+                        key.clone(),
+                        (Seen::schema(schema, depth - 1), required.contains(key.as_str())),
+                    )
+                })
+                .collect(),
+            _ => BTreeMap::new(),
+        };
+        Seen {
+            anything: false,
+            map: inner("additionalProperties"),
+            items: inner("items"),
+            types,
+            fields,
+        }
+    }
+
+    fn merge(mut self, other: Seen) -> Seen {
+        if self.anything || other.anything {
+            return Seen::anything();
+        }
+        let (here, there) = (self.types.contains("object"), other.types.contains("object"));
+        self.types.extend(other.types);
+        if self.types.contains("number") {
+            self.types.remove("integer");
+        }
+        self.items = either(self.items, other.items);
+        self.map = either(self.map, other.map);
+        if here && there {
+            for (key, (_, always)) in &mut self.fields {
+                *always &= other.fields.contains_key(key);
+            }
+        }
+        for (key, (seen, always)) in other.fields {
+            let known = self.fields.remove(&key);
+            let joined = match known {
+                Some((known, before)) => (known.merge(seen), before && always),
+                None => (seen, always && !here),
+            };
+            self.fields.insert(key, joined);
+        }
+        if self.map.is_some() || self.fields.len() > FIELDS {
+            self.widen();
+        }
+        self
+    }
+
+    /// Known keys become any keys.
+    fn widen(&mut self) {
+        let fields = std::mem::take(&mut self.fields).into_values().map(|(seen, _)| seen);
+        let all = self.map.take().map(|map| *map).into_iter().chain(fields);
+        self.map = all.reduce(Seen::merge).map(Box::new);
+    }
+
+    fn keys(&self) -> usize {
+        let inner = self.items.iter().chain(&self.map).map(|inner| inner.keys());
+        let fields = self.fields.values().map(|(seen, _)| 1 + seen.keys());
+        inner.sum::<usize>() + fields.sum::<usize>()
+    }
+
+    /// Forgets what lies deeper than this.
+    fn cut(&mut self, depth: usize) {
+        if depth == 0 {
+            if self.types.contains("array") || self.types.contains("object") {
+                *self = Seen::anything();
+            }
+            return;
+        }
+        self.items
+            .iter_mut()
+            .chain(&mut self.map)
+            .for_each(|inner| inner.cut(depth - 1));
+        self.fields.values_mut().for_each(|(seen, _)| seen.cut(depth - 1));
+    }
+
+    fn written(&self) -> Value {
+        let mut schema = Map::new();
+        if self.anything || self.types.is_empty() {
+            return Value::Object(schema);
+        }
+        let types: Vec<&str> = self.types.iter().copied().collect();
+        let kind = if let [one] = types.as_slice() {
+            json!(one)
+        } else {
+            json!(types)
+        };
+        schema.insert("type".to_owned(), kind);
+        if let Some(items) = &self.items {
+            schema.insert("items".to_owned(), items.written());
+        }
+        if let Some(map) = &self.map {
+            schema.insert("additionalProperties".to_owned(), map.written());
+        }
+        if !self.fields.is_empty() {
+            let fields = self.fields.iter().map(|(key, (seen, _))| (key.clone(), seen.written()));
+            schema.insert("properties".to_owned(), Value::Object(fields.collect()));
+            let required: Vec<&String> = self
+                .fields
+                .iter()
+                .filter(|(_, (_, always))| *always)
+                .map(|(key, _)| key)
+                .collect();
+            if !required.is_empty() {
+                schema.insert("required".to_owned(), json!(required));
+            }
+        }
+        Value::Object(schema)
+    }
+}
+
+fn either(one: Option<Box<Seen>>, other: Option<Box<Seen>>) -> Option<Box<Seen>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(Box::new(one.merge(*other))),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

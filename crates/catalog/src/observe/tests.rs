@@ -1,0 +1,84 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn learnt(results: &[Value]) -> Value {
+    results
+        .iter()
+        .fold(None, |known, result| Some(observe(known, result)))
+        .unwrap()
+}
+
+#[test]
+fn keys_that_were_missing_once_are_optional() {
+    let schema = learnt(&[
+        json!([{ "id": 1, "name": "a" }, { "id": 2.5, "tags": ["x"] }]),
+        json!([{ "id": 3, "name": null }]),
+    ]);
+    let expected = json!({ "type": "array", "items": { "type": "object", "required": ["id"], "properties": {
+        "id": { "type": "number" },
+        "name": { "type": ["null", "string"] },
+        "tags": { "type": "array", "items": { "type": "string" } },
+    } } });
+    assert_eq!(schema, expected);
+}
+
+#[test]
+fn an_object_with_very_many_keys_is_a_map() {
+    let many: Map<String, Value> = (0..500).map(|n| (format!("k{n}"), json!({ "n": n }))).collect();
+    let expected = json!({ "type": "object", "additionalProperties": { "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] } });
+    assert_eq!(learnt(&[Value::Object(many)]), expected);
+}
+
+#[test]
+fn what_lies_too_deep_is_anything() {
+    let deep = (0..40).fold(json!("x"), |inner, _| json!({ "in": inner }));
+    let text = learnt(&[deep]).to_string();
+    assert_eq!(text.matches("\"in\":").count(), 6, "{text}");
+    assert!(text.contains("\"in\":{}"), "{text}");
+}
+
+#[test]
+fn values_are_never_kept() {
+    assert!(
+        !learnt(&[json!({ "token": "s3cret", "list": ["s3cret"] })])
+            .to_string()
+            .contains("s3cret")
+    );
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        any::<String>().prop_map(Value::String),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i32>().prop_map(|n| json!(n)),
+        Just(Value::Null),
+        Just(json!(0.5))
+    ];
+    leaf.prop_recursive(8, 128, 8, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+            prop::collection::hash_map("[a-e]", inner, 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn everything_seen_fits_what_was_learnt(results in prop::collection::vec(any_json(), 1..5)) {
+        let schema = learnt(&results);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for result in &results {
+            prop_assert!(validator.is_valid(result), "{schema} refuses {result}");
+        }
+        prop_assert_eq!(&learnt(&results), &schema);
+        prop_assert!(Seen::schema(&schema, DEPTH + 1).keys() <= KEYS);
+    }
+
+    #[test]
+    fn any_previous_schema_is_borne(previous in any_json(), result in any_json()) {
+        let _schema = observe(Some(previous), &result);
+    }
+}

@@ -1,0 +1,76 @@
+//! References inside one schema. What lies outside of it is never fetched.
+
+use serde_json::Value;
+
+/// What a reference leads to.
+pub(super) enum Target<'a> {
+    Here(&'a Value),
+    /// In another document.
+    Elsewhere,
+    /// Nowhere: a broken reference.
+    Nowhere,
+}
+
+/// Most characters of a reference.
+const LONG: usize = 1024;
+
+/// Follows a reference within its document.
+pub(super) fn follow<'a>(document: &'a Value, reference: &str) -> Target<'a> {
+    if reference.len() > LONG {
+        return Target::Nowhere;
+    }
+    let id = document.get("$id").and_then(Value::as_str).unwrap_or_default();
+    let (place, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    if !place.is_empty() && place != id.trim_end_matches('#') {
+        return match definitions(document).find(|schema| schema.get("$id").and_then(Value::as_str) == Some(place)) {
+            Some(schema) if fragment.is_empty() => Target::Here(schema),
+            Some(schema) => pointed(schema, fragment),
+            None => Target::Elsewhere,
+        };
+    }
+    if fragment.is_empty() {
+        return Target::Here(document);
+    }
+    if fragment.starts_with('/') {
+        return pointed(document, fragment);
+    }
+    let named = definitions(document).find(|schema| {
+        let is = |key: &str, name: &str| schema.get(key).and_then(Value::as_str) == Some(name);
+        is("$anchor", fragment) || is("$dynamicAnchor", fragment) || is("$id", &format!("#{fragment}"))
+    });
+    named.map_or(Target::Nowhere, Target::Here)
+}
+
+fn pointed<'a>(document: &'a Value, pointer: &str) -> Target<'a> {
+    document
+        .pointer(&decoded(pointer))
+        .map_or(Target::Nowhere, Target::Here)
+}
+
+fn definitions(document: &Value) -> impl Iterator<Item = &Value> {
+    let folders = ["$defs", "definitions"].into_iter().filter_map(|key| document.get(key));
+    folders.filter_map(Value::as_object).flat_map(|folder| folder.values())
+}
+
+/// Without percent escapes; one that is malformed stays as it is.
+fn decoded(pointer: &str) -> String {
+    if !pointer.contains('%') {
+        return pointer.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(pointer.len());
+    let mut rest = pointer.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = tail
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|hex| std::str::from_utf8(hex).ok());
+        if let Some(byte) = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(byte);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| pointer.to_owned())
+}

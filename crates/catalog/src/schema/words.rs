@@ -1,0 +1,132 @@
+//! What a schema says in words of a value, and of bounds that a type cannot express.
+#![expect(clippy::wildcard_enum_match_arm, reason = "what is not named here is malformed")]
+
+use serde_json::{Map, Value};
+
+/// Bytes kept of a description; what is shown of it is shorter.
+const DESCRIPTION: usize = 4096;
+/// Characters of a default, a pattern or an example.
+const VALUE: usize = 80;
+
+/// Bounds that are shown as they are.
+const BOUNDS: [&str; 15] = [
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "contentEncoding",
+];
+
+/// A description with tags; both are the server's words.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Words {
+    pub(crate) description: String,
+    /// A keyword and its value as JSON.
+    pub(crate) tags: Vec<(&'static str, String)>,
+}
+
+impl Words {
+    /// What a schema says of its value.
+    pub(crate) fn of(schema: &Value) -> Words {
+        let Value::Object(schema) = schema else {
+            return Words::default();
+        };
+        let mut words = Words {
+            description: description(schema),
+            tags: Vec::new(),
+        };
+        if integer(schema) {
+            words.tags.push(("integer", String::new()));
+        }
+        if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
+            words.tags.push(("default", value(default)));
+        }
+        // Bounds of the branches of a nullable are those of the value.
+        let branches = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key));
+        let branches = branches
+            .filter_map(Value::as_array)
+            .flatten()
+            .take(8)
+            .filter_map(Value::as_object);
+        for schema in std::iter::once(schema).chain(branches) {
+            for key in BOUNDS {
+                let said = words.tags.iter().any(|(tag, _)| *tag == key);
+                match schema.get(key) {
+                    Some(bound @ (Value::Number(_) | Value::String(_))) if !said => {
+                        words.tags.push((key, value(bound)));
+                    }
+                    Some(Value::Bool(true)) if !said => words.tags.push((key, String::new())),
+                    _ => {}
+                }
+            }
+        }
+        if schema.get("deprecated") == Some(&Value::Bool(true)) {
+            words.tags.push(("deprecated", String::new()));
+        }
+        if let Some(example) = example(schema) {
+            words.tags.push(("example", value(example)));
+        }
+        words
+    }
+
+    /// These words, completed by those of another schema of the same value.
+    pub(crate) fn or(mut self, other: Words) -> Words {
+        if self.description.is_empty() {
+            self.description = other.description;
+        }
+        for tag in other.tags {
+            if !self.tags.iter().any(|(name, _)| *name == tag.0) {
+                self.tags.push(tag);
+            }
+        }
+        self
+    }
+}
+
+fn description(schema: &Map<String, Value>) -> String {
+    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let mut end = text.len().min(DESCRIPTION);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+fn integer(schema: &Map<String, Value>) -> bool {
+    let is = |value: &Value| value.as_str() == Some("integer");
+    schema.get("type").is_some_and(|kind| match kind {
+        Value::Array(kinds) => kinds.iter().any(is),
+        other => is(other),
+    })
+}
+
+fn example(schema: &Map<String, Value>) -> Option<&Value> {
+    let examples = schema.get("examples").and_then(Value::as_array);
+    examples
+        .and_then(|examples| examples.first())
+        .or_else(|| schema.get("example"))
+}
+
+fn value(value: &Value) -> String {
+    let text = match value {
+        // A long text or a large value is not worth its length.
+        Value::String(text) if text.len() > 4 * VALUE => Value::String(text.chars().take(VALUE).collect()).to_string(),
+        Value::Array(items) if items.len() > VALUE => "[…]".to_owned(),
+        Value::Object(fields) if fields.len() > VALUE => "{…}".to_owned(),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(VALUE) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

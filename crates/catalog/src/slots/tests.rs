@@ -1,0 +1,41 @@
+use super::{Filler, MEMBERS, best};
+use crate::testdata::listing;
+use crate::{Catalog, Index};
+
+#[test]
+fn equals_come_in_the_order_of_the_catalog() {
+    assert_eq!(best(&[0.5, 0.0, 1.0, 0.5]), [(2, 1.0), (0, 0.5), (3, 0.5)]);
+}
+
+#[test]
+fn twins_share_a_slot_of_at_most_five_and_pages_lose_nobody() {
+    let twins: Vec<_> = (0..12)
+        .map(|n| listing(&format!("s{n:02}"), &[("get_time", "Get the current time.")]))
+        .collect();
+    let catalog = Catalog::new(twins);
+    let index = Index::new(&catalog);
+    let ranking: Vec<(usize, f32)> = (0..12).map(|tool| (tool, 1.0)).collect();
+    let rankings = [ranking];
+    let mut filler = Filler::new(&index, &rankings);
+    let first = filler.page(2);
+    assert_eq!(
+        first.iter().map(|slot| slot.tools.len()).collect::<Vec<_>>(),
+        [MEMBERS, MEMBERS]
+    );
+    assert!(filler.has_more());
+    let second = filler.page(2);
+    assert_eq!(
+        second.iter().map(|slot| slot.tools.clone()).collect::<Vec<_>>(),
+        [[10, 11]]
+    );
+    assert!(!filler.has_more());
+}
+
+#[test]
+fn questions_take_turns() {
+    let catalog = crate::testdata::catalog();
+    let index = Index::new(&catalog);
+    let rankings = [vec![(0, 9.0), (1, 8.0)], vec![(0, 9.0), (6, 1.0)]];
+    let slots = Filler::new(&index, &rankings).page(2);
+    assert_eq!(slots.iter().map(|slot| slot.question).collect::<Vec<_>>(), [0, 1]);
+}

@@ -1,0 +1,219 @@
+//! Tools as typed functions: what a program's writer reads, and what a type checker checks it against.
+//!
+//! Whatever a server says ends up in comments and types only: capped, marked as its words, and unable to leave its place.
+
+mod json;
+mod prelude;
+mod python;
+mod text;
+mod typescript;
+
+use serde_json::Value;
+
+use crate::language::Language;
+use crate::schema::Types;
+use crate::tool::Tool;
+
+pub use prelude::prelude;
+
+/// What the operator's policy adds to a tool's comment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// A person must approve each call.
+    pub approval: bool,
+    /// Limits such as `10/min`.
+    pub rates: Vec<String>,
+    /// What is done with personal data, such as `masks email`.
+    pub pii: Vec<String>,
+}
+
+/// A tool that is offered to a program.
+#[derive(Debug, Clone)]
+pub struct Offer<'a> {
+    /// The tool.
+    pub tool: &'a Tool,
+    /// What the policy says of it.
+    pub notes: Notes,
+    /// The schema of its results as [`crate::observe`] learnt it.
+    pub observed: Option<&'a Value>,
+}
+
+/// One tool, with its comment and the types it needs.
+pub fn stub(tool: &Tool, language: Language, notes: &Notes, observed: Option<&Value>) -> String {
+    let offer = Offer {
+        tool,
+        notes: notes.clone(),
+        observed,
+    };
+    match language {
+        Language::TypeScript => typescript::namespace(std::slice::from_ref(&offer)),
+        Language::Python => python::excerpt(&offer),
+        Language::Json => json::stub(&offer),
+    }
+}
+
+/// All these tools in one text, a namespace or module per server.
+pub fn stubs(offers: &[Offer<'_>], language: Language) -> String {
+    match language {
+        Language::TypeScript => typescript::declarations(offers),
+        Language::Python => {
+            let modules = servers(offers).into_iter().map(|server| {
+                let header = server
+                    .first()
+                    .map_or_else(String::new, |offer| python::path(offer.tool));
+                format!("# {header}\n{}", python::module(&server))
+            });
+            modules.collect::<Vec<_>>().join("\n")
+        }
+        Language::Json => json::stubs(offers),
+    }
+}
+
+/// All these tools and the [`prelude`] as the files that a type checker reads: a relative path and a text each.
+pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> {
+    match language {
+        Language::TypeScript => vec![
+            ("ringfence.d.ts".to_owned(), prelude(language).to_owned()),
+            ("tools.d.ts".to_owned(), typescript::declarations(offers)),
+        ],
+        Language::Python => {
+            let servers = servers(offers);
+            let mut files = vec![
+                ("__builtins__.pyi".to_owned(), prelude(language).to_owned()),
+                ("tools/__init__.pyi".to_owned(), python::package(&servers)),
+            ];
+            files.extend(servers.iter().filter_map(|server| {
+                let first = server.first()?;
+                Some((python::path(first.tool), python::module(server)))
+            }));
+            files
+        }
+        Language::Json => vec![("tools.json".to_owned(), json::stubs(offers))],
+    }
+}
+
+/// The tool on one line: name, parameters, result.
+pub fn signature(tool: &Tool, language: Language) -> String {
+    match language {
+        Language::TypeScript => typescript::signature(tool),
+        Language::Python => python::signature(tool),
+        Language::Json => json::signature(tool),
+    }
+}
+
+/// How many parameters a tool has, how many of them are typed as unknown, and how many hold something unknown.
+pub fn vagueness(tool: &Tool) -> Vagueness {
+    let types = Types::of(&tool.definition.input);
+    let mut count = Vagueness::default();
+    for field in types.arguments().iter().flat_map(|object| &object.fields) {
+        count.parameters += 1;
+        let shape = types.look(&field.shape);
+        count.unknown += usize::from(*shape == crate::schema::Shape::Unknown);
+        count.partly += usize::from(shape.vague());
+    }
+    count
+}
+
+/// What a tool's types leave open; see [`vagueness`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Vagueness {
+    /// Parameters in all.
+    pub parameters: usize,
+    /// Of these, typed `unknown` or `Any`.
+    pub unknown: usize,
+    /// Of these, with something unknown in their type, such as a list of anything.
+    pub partly: usize,
+}
+
+/// The offers of each server, servers in the order of their identifiers.
+fn servers<'a, 'b>(offers: &'b [Offer<'a>]) -> Vec<Vec<&'b Offer<'a>>> {
+    let mut servers: std::collections::BTreeMap<&str, Vec<&Offer<'_>>> = std::collections::BTreeMap::new();
+    for offer in offers {
+        servers.entry(&offer.tool.server_ident).or_default().push(offer);
+    }
+    servers.into_values().collect()
+}
+
+/// A tool's tags: the server's hints, then what the policy says.
+fn tags(offer: &Offer<'_>) -> Vec<String> {
+    let hints = offer.tool.definition.hints;
+    let mut tags = Vec::new();
+    let mut tag = |set: bool, name: &str| {
+        if set {
+            tags.push(name.to_owned());
+        }
+    };
+    tag(hints.read_only == Some(true), "@readonly");
+    tag(
+        hints.destructive == Some(true) && hints.read_only != Some(true),
+        "@destructive",
+    );
+    tag(
+        hints.idempotent == Some(true) && hints.read_only != Some(true),
+        "@idempotent",
+    );
+    tag(offer.notes.approval, "@approval required");
+    let noted = [("@rate", &offer.notes.rates), ("@pii", &offer.notes.pii)];
+    for (name, values) in noted {
+        tags.extend(values.iter().map(|value| format!("{name} {}", text::clean(value))));
+    }
+    let unsaid = offer.tool.definition.output.is_none();
+    if unsaid && offer.observed.is_some() {
+        tags.push("@observed the result's type is learnt from earlier results".to_owned());
+    }
+    tags
+}
+
+/// The shapes of a tool's result: as its server says, else as observed.
+fn result(offer: &Offer<'_>) -> Option<Types> {
+    offer.tool.definition.output.as_ref().or(offer.observed).map(Types::of)
+}
+
+/// What a comment says of the parts that types leave out.
+fn elisions(types: &Types) -> Option<String> {
+    if types.elided.is_empty() {
+        return None;
+    }
+    let parts: Vec<_> = types.elided.iter().copied().collect();
+    Some(format!("Left out of the types: {}.", parts.join("; ")))
+}
+
+/// A field's tags and words on one line.
+fn field_words(words: &crate::schema::Words, skip: &[&str]) -> String {
+    let mut parts = vec![text::remark(&words.description)];
+    for (tag, value) in words.tags.iter().filter(|(tag, _)| !skip.contains(tag)) {
+        let value = text::clean(value);
+        parts.push(if value.is_empty() {
+            format!("@{tag}")
+        } else {
+            format!("@{tag} {value}")
+        });
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+/// A shape in few characters, as a type of TypeScript.
+pub(crate) fn brief(types: &Types, shape: &crate::schema::Shape) -> String {
+    typescript::brief(types, shape)
+}
+
+/// A field's name as text: as it is, or quoted.
+pub(crate) fn shown(name: &str) -> String {
+    typescript::key(name)
+}
+
+/// A name unlike any that is taken.
+fn unique(name: String, taken: &mut std::collections::BTreeSet<String>) -> String {
+    let name = if name.is_empty() { "Type".to_owned() } else { name };
+    let mut candidate = name.clone();
+    let mut number = 1u32;
+    while !taken.insert(candidate.clone()) {
+        number += 1;
+        candidate = format!("{name}{number}");
+    }
+    candidate
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+// What every program finds besides the language itself and its tools.
+
+declare namespace ringfence {
+  /** A call that was refused or failed. */
+  class ToolError extends Error {
+    constructor(message: string, options?: { code?: string; rule?: string | null; hint?: string | null; tool?: string | null });
+    /** A stable word such as `tool.denied`. */
+    readonly code: string;
+    /** The policy's rule that decided, if one did. */
+    readonly rule: string | null;
+    /** What to do instead, if that is known. */
+    readonly hint: string | null;
+    /** The tool that was called. */
+    readonly tool: string | null;
+  }
+}
+import ToolError = ringfence.ToolError;
+
+interface CallableFunction {
+  /** Of a tool only: calls it, and gives a refusal or failure back instead of throwing it. */
+  try<A extends unknown[], R>(
+    this: (...args: A) => Promise<R>,
+    ...args: A
+  ): Promise<{ ok: true; data: R } | { ok: false; error: ToolError }>;
+}
+
+type Detail = "names" | "summary" | "signature" | "full";
+interface SearchOptions {
+  intents?: string[];
+  query?: string;
+  /** What the whole work is about, as context. */
+  task?: string;
+  detail?: Detail;
+  language?: "typescript" | "python" | "json";
+  limit?: number;
+  cursor?: string;
+}
+interface DescribeOptions {
+  tools?: string[];
+  detail?: Detail;
+  language?: "typescript" | "python" | "json";
+}
+interface ListOptions {
+  server?: string;
+  domain?: string;
+  cursor?: string;
+}
+
+/** Finds tools by what they do: one short phrase, or several, each answered. */
+declare function search(intents: string | string[] | SearchOptions, options?: SearchOptions): Promise<any>;
+/** Tells more of tools by their names. */
+declare function describe(tools: string | string[] | DescribeOptions, options?: DescribeOptions): Promise<any>;
+/** The servers, or the tools of one. */
+declare function list(server?: string | ListOptions, options?: ListOptions): Promise<any>;
+
+/** Files below /workspace; relative paths start there. */
+declare const files: {
+  read(path: string, encoding?: "utf-8" | "utf8" | "latin1" | "binary" | "base64" | "hex" | { encoding?: string }): string;
+  readBytes(path: string): Uint8Array;
+  /** Makes the folders above. */
+  write(path: string, data: string | number | boolean | ArrayBuffer | ArrayBufferView): void;
+  /** Names in a folder, sorted; folders end in a slash. */
+  list(path?: string): string[];
+};
+
+/** What was given to the program on the command line. */
+declare const args: string[];
+
+interface Console {
+  log(...values: unknown[]): void;
+  info(...values: unknown[]): void;
+  debug(...values: unknown[]): void;
+  warn(...values: unknown[]): void;
+  error(...values: unknown[]): void;
+  dir(value: unknown): void;
+  table(value: unknown): void;
+  trace(...values: unknown[]): void;
+  assert(condition?: unknown, ...values: unknown[]): void;
+  group(...values: unknown[]): void;
+  groupEnd(): void;
+  count(label?: string): void;
+  countReset(label?: string): void;
+  time(label?: string): void;
+  timeLog(label?: string, ...values: unknown[]): void;
+  timeEnd(label?: string): void;
+}
+declare const console: Console;
+
+declare function setTimeout<A extends unknown[]>(callback: (...values: A) => void, delay?: number, ...values: A): number;
+declare function setInterval<A extends unknown[]>(callback: (...values: A) => void, delay?: number, ...values: A): number;
+declare function clearTimeout(id: number | undefined): void;
+declare function clearInterval(id: number | undefined): void;
+declare function queueMicrotask(callback: () => void): void;
+declare function structuredClone<T>(value: T): T;
+declare const performance: { now(): number; readonly timeOrigin: number };
+
+declare class TextEncoder {
+  readonly encoding: "utf-8";
+  encode(text?: string): Uint8Array;
+}
+declare class TextDecoder {
+  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+  readonly encoding: "utf-8";
+  decode(bytes?: ArrayBuffer | ArrayBufferView): string;
+}
+
+declare module "tools" {
+  export import ToolError = ringfence.ToolError;
+  export const search: typeof globalThis.search;
+  export const describe: typeof globalThis.describe;
+  export const list: typeof globalThis.list;
+}

@@ -1,0 +1,142 @@
+//! Strangers' words as text that stays where it is put: no way out of a comment, nothing invisible, no tag that looks like ours.
+
+use std::fmt::Write as _;
+
+/// Characters of a tool's description.
+pub(super) const DESCRIPTION: usize = 600;
+/// Characters of a field's description.
+pub(super) const FIELD: usize = 240;
+
+/// The server's words as lines, each marked as its own.
+pub(super) fn quoted(text: &str) -> Vec<String> {
+    let mut left = DESCRIPTION;
+    let mut lines = Vec::new();
+    let clean: Vec<String> = text.lines().map(clean).filter(|line| !line.is_empty()).collect();
+    let total: usize = clean.iter().map(|line| line.chars().count()).sum();
+    for line in clean {
+        let length = line.chars().count();
+        if length > left {
+            let head: String = line.chars().take(left).collect();
+            lines.push(format!("> {head}… (cut: {} characters more)", total - DESCRIPTION));
+            break;
+        }
+        left -= length;
+        lines.push(format!("> {line}"));
+    }
+    lines
+}
+
+/// The server's words on one line, marked as its own; empty when it says nothing.
+pub(super) fn remark(text: &str) -> String {
+    let clean = clean(text);
+    match clean.char_indices().nth(FIELD) {
+        Some((end, _)) => format!("> {}…", clean.get(..end).unwrap_or_default()),
+        None if clean.is_empty() => clean,
+        None => format!("> {clean}"),
+    }
+}
+
+/// One line: white space runs together, what is invisible or turns text around is gone, and no word looks like a tag.
+pub(super) fn clean(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(4096));
+    let mut gap = false;
+    for c in text.chars() {
+        if c.is_whitespace() || c.is_control() {
+            gap = true;
+            continue;
+        }
+        if hidden(c) {
+            continue;
+        }
+        if gap && !line.is_empty() {
+            line.push(' ');
+        }
+        gap = false;
+        if c == '@' && line.chars().next_back().is_none_or(|before| !before.is_alphanumeric()) {
+            line.push('\\');
+        }
+        line.push(c);
+    }
+    line
+}
+
+/// Characters that show nothing or change the direction of what follows.
+fn hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A text as a literal of TypeScript.
+pub(super) fn script_literal(text: &str) -> String {
+    literal(text, |literal, c| {
+        let mut units = [0u16; 2];
+        for unit in c.encode_utf16(&mut units) {
+            let _infallible = write!(literal, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// A text as a literal of Python.
+pub(super) fn python_literal(text: &str) -> String {
+    literal(text, |literal, c| {
+        let _infallible = write!(literal, "\\U{:08x}", u32::from(c));
+    })
+}
+
+fn literal(text: &str, escape: fn(&mut String, char)) -> String {
+    let mut literal = String::with_capacity(text.len() + 2);
+    literal.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => literal.push_str("\\\""),
+            '\\' => literal.push_str("\\\\"),
+            '\n' => literal.push_str("\\n"),
+            c if c.is_control() || hidden(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
+            c => literal.push(c),
+        }
+    }
+    literal.push('"');
+    literal
+}
+
+/// Whether a name can stand as it is in both languages, save for words that mean something.
+pub(super) fn plain_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A type's name made from any text, such as `IssueLabel` from `issue-label`.
+pub(super) fn pascal(text: &str) -> String {
+    let mut name = String::new();
+    for word in text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
+        let mut chars = word.chars();
+        name.extend(chars.next().map(|c| c.to_ascii_uppercase()));
+        name.extend(chars);
+        if name.len() > 60 {
+            break;
+        }
+    }
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        name.insert(0, 'T');
+    }
+    name.truncate(80);
+    name
+}
+
+/// Every line one step further in.
+pub(super) fn indented(text: &str, by: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    for line in text.lines() {
+        if !line.is_empty() {
+            out.push_str(by);
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out
+}

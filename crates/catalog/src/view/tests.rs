@@ -1,0 +1,99 @@
+use proptest::prelude::*;
+use ringfence_policy::{Ceiling, Draft, Policy};
+
+use crate::testdata::catalog;
+use crate::{Catalog, Detail, Index, Language, ListError, Search, View};
+
+fn policy() -> Policy {
+    let text =
+        "version: 1\ntools:\n  default: allow\n  rules:\n    - { deny: \"*.delete_*\" }\n    - { deny: \"disk.**\" }\n";
+    let draft: Draft = Draft::parse(text, "test").unwrap();
+    Draft::builtin().layer(&draft).under(&Ceiling::own_word()).unwrap()
+}
+
+fn answers(view: &View<'_>, text: &str) -> String {
+    let search = Search {
+        intents: vec![text.to_owned(), "delete a file from the disk".to_owned()],
+        task: Some(text.to_owned()),
+        detail: Detail::Full,
+        limit: Some(50),
+        ..Search::default()
+    };
+    let names = [
+        text.to_owned(),
+        "files.delete_file".to_owned(),
+        "disk.usage".to_owned(),
+        "disk.usag".to_owned(),
+    ];
+    let described = view.describe(&names, Detail::Full, Language::TypeScript).unwrap();
+    assert!(described.tools.iter().all(|tool| !denied(&tool.name)));
+    assert!(
+        described
+            .unknown
+            .iter()
+            .all(|unknown| !unknown.nearest.iter().any(|name| denied(name)))
+    );
+    let lists: Vec<String> = [
+        (None, None),
+        (Some("disk"), None),
+        (Some("files"), None),
+        (None, Some("delete")),
+        (Some(text), Some(text)),
+    ]
+    .into_iter()
+    .map(|(server, domain)| match view.list(server, domain, None) {
+        Ok(listed) => serde_json::to_string(&listed).unwrap(),
+        // The name that was asked for is the asker's own word.
+        Err(ListError::UnknownServer { nearest, .. }) => format!("{nearest:?}"),
+        Err(ListError::Cursor(bad)) => bad.to_string(),
+    })
+    .collect();
+    let mut found = view.search(&search).unwrap();
+    for answer in &mut found.intents {
+        answer.intent.clear();
+    }
+    format!("{} {}", serde_json::to_string(&found).unwrap(), lists.join(" "))
+}
+
+fn denied(name: &str) -> bool {
+    name.starts_with("disk.") || name.contains(".delete_")
+}
+
+/// Whether an answer has anything of a denied tool or of a server that has no others.
+fn tells(answered: &str) -> bool {
+    let told = [
+        "delete_file",
+        "disk.read_file",
+        "disk.usage",
+        "tools.disk",
+        "\"disk\"",
+        "\"delete\"",
+        "How much room",
+    ];
+    told.iter().any(|part| answered.contains(part))
+}
+
+#[test]
+fn a_denied_tool_is_in_no_answer_and_is_counted_once() {
+    let catalog = catalog();
+    let index = Index::new(&catalog);
+    let view = View::new(&catalog, &index, &policy());
+    let text = answers(&view, "read usage");
+    assert!(!tells(&text), "{text}");
+    assert_eq!(view.list(None, None, None).unwrap().hidden_by_policy, 3);
+    let all = View::everything(&catalog, &index);
+    assert_eq!(all.list(None, None, None).unwrap().hidden_by_policy, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_asked_denied_tools_stay_unseen(text in "(delete|disk|usage|file|\\.|_| |\\PC){0,12}") {
+        let catalog: Catalog = catalog();
+        let index = Index::new(&catalog);
+        let view = View::new(&catalog, &index, &policy());
+        let answered = answers(&view, &text);
+        prop_assert!(!tells(&answered), "{answered}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Programs that use everything a sandbox gives them pass; what is not there does not.
+
+use std::fs;
+
+use ringfence_catalog::{Language, Tool};
+use serde_json::json;
+
+use crate::programs::{catalog, write_stubs};
+
+const SCRIPT: &str = r#"
+import { s, search, describe, list, ToolError, tools as all } from "tools";
+import every from "tools";
+const tried = await s.t0.try({ a: 1 });
+if (tried.ok) console.log(tried.data.a?.toFixed(2)); else console.error(tried.error.code, tried.error.hint);
+try { await tools.s.t0({ a: 2 }); await all.s.t0(); await every.s.t0({}); }
+catch (error) { if (error instanceof ToolError) console.table([error.rule, error.tool]); else throw error; }
+await search("open an issue"); await search(["a", "b"], { detail: "names", limit: 3 }); await describe("s.t0"); await list("s");
+const timer = setTimeout((word: string) => console.log(word), 5, "x"); clearTimeout(timer);
+queueMicrotask(() => {}); clearInterval(setInterval(() => {}, 10));
+files.write("a.txt", new TextEncoder().encode(files.list().join()));
+const text: string = new TextDecoder().decode(files.readBytes("a.txt")) + files.read("a.txt", "hex") + args.join(" ");
+console.time("x"); console.group(); console.groupEnd(); console.assert(performance.now() > 0, "late"); console.timeEnd("x");
+export default structuredClone({ text });
+"#;
+
+const REFUSED: &str = r#"
+await fetch("https://example.com");
+await s.t0({ a: "x" });
+await tools.s.t0.try({ b: 1 });
+process.exit(1);
+export default tools.nowhere;
+"#;
+
+const PYTHON: &str = r#"
+import asyncio
+from tools import s, search as find, ToolError as Refused
+
+async def main() -> None:
+    both = await asyncio.gather(s.t0(a=1), tools.s.t0())
+    print(both[0].get("a"), args[0], files.read("a.txt"), files.list())
+    files.write("b.txt", b"x")
+    try:
+        await search(["a", "b"], detail="names", limit=3)
+        await find("x")
+        await describe("s.t0", "s.t1", detail="full")
+        await list_tools("s")
+    except ToolError as error:
+        print(error.code, error.rule, error.hint, error.tool)
+    except Refused:
+        pass
+"#;
+
+const WRONG: &str = r#"
+from tools import s
+async def main() -> None:
+    await s.t0(a="x")
+    await s.t1()
+    await tools.nowhere.x()
+    files.remove("a")
+"#;
+
+#[test]
+fn programs_know_what_a_sandbox_gives_them() {
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "number" } } });
+    let catalog = catalog(&[schema]);
+    let tools: Vec<&Tool> = catalog.tools().iter().collect();
+    let Some(compilers) = crate::compilers() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path();
+    write_stubs(place, &tools, Language::TypeScript);
+    write_stubs(place, &tools, Language::Python);
+    for (name, text) in [
+        ("good.ts", SCRIPT),
+        ("bad.ts", REFUSED),
+        ("good.py", PYTHON),
+        ("bad.py", WRONG),
+    ] {
+        fs::write(place.join(name), text.trim_start()).expect("a program is written");
+    }
+    let script = compilers.typescript(place, &["ringfence.d.ts", "tools.d.ts", "good.ts", "bad.ts"]);
+    let lines: Vec<(&str, usize)> = script.lines.iter().map(|(file, line)| (file.as_str(), *line)).collect();
+    assert_eq!(
+        lines,
+        [
+            ("bad.ts", 1),
+            ("bad.ts", 2),
+            ("bad.ts", 3),
+            ("bad.ts", 4),
+            ("bad.ts", 5)
+        ],
+        "{}",
+        script.output
+    );
+    let snake = compilers.python(place, &["."]);
+    let lines: Vec<(&str, usize)> = snake.lines.iter().map(|(file, line)| (file.as_str(), *line)).collect();
+    assert_eq!(
+        lines,
+        [("bad.py", 3), ("bad.py", 4), ("bad.py", 5), ("bad.py", 6)],
+        "{}",
+        snake.output
+    );
+}
+
+#[test]
+fn a_program_without_tools_is_checked_too() {
+    let Some(compilers) = crate::compilers() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    write_stubs(folder.path(), &[], Language::TypeScript);
+    write_stubs(folder.path(), &[], Language::Python);
+    fs::write(folder.path().join("a.ts"), "export default args.length;\n").expect("a program is written");
+    let script = compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts", "a.ts"]);
+    assert!(script.lines.is_empty(), "{}", script.output);
+    let snake = compilers.python(folder.path(), &["."]);
+    assert!(snake.lines.is_empty(), "{}", snake.output);
+}

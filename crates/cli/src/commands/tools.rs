@@ -1,0 +1,170 @@
+//! `ringfence tools`: the catalog as the operator sees it: everything, with what the policy says of it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ringfence_catalog::{Catalog, Language, Noted, Tool, View};
+use ringfence_engine::Engine;
+use ringfence_gateway::{Gateway, Indexed};
+use ringfence_policy::{Decision, History, Policy, Verdict};
+use serde_json::json;
+
+use super::run;
+use crate::args::{Rules, StubLang, ToolsAccept, ToolsCommand};
+use crate::fault::{Fault, NOT_HELD};
+use crate::print::{Printer, Style};
+use crate::settings::Settings;
+use crate::settings::config::Config;
+use crate::settings::rules;
+use crate::settings::servers::Chosen;
+
+mod list;
+mod search;
+mod show;
+mod stubs;
+
+/// Sends each to its own.
+pub(crate) async fn start(command: ToolsCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    match command {
+        ToolsCommand::List(args) => list::list(&args, settings, printer).await,
+        ToolsCommand::Search(args) => search::search(args, settings, printer).await,
+        ToolsCommand::Show(args) => show::show(&args, settings, printer).await,
+        ToolsCommand::Stubs(args) => stubs::stubs(&args, settings, printer).await,
+        ToolsCommand::Accept(args) => accept(&args, settings, printer).await,
+    }
+}
+
+/// The tools of all servers, and the policy that judges them.
+pub(crate) struct Desk {
+    engine: Engine,
+    policy: Arc<Policy>,
+    gateway: Arc<Gateway>,
+}
+
+impl Desk {
+    /// Opens it; without any server there is nothing to show.
+    pub(crate) async fn open(given: &Rules, settings: &Settings, printer: &Printer) -> Result<Desk, Fault> {
+        let config = Config::find(given.config.as_deref(), settings, printer)?;
+        let policy = Arc::new(rules::in_force(given, None, &config)?);
+        let chosen = Chosen::of(given, &config)?;
+        if chosen.servers.is_empty() {
+            return Err(Fault::ours("servers.none", "no tool server is configured")
+                .hint("name some with `--servers FILE`, or under `servers` in `ringfence.yaml`")
+                .exit(NOT_HELD));
+        }
+        chosen.say(printer);
+        let engine = run::open(&config, chosen, settings, &run::listen()?).await?;
+        match engine.gateway().cloned() {
+            Some(gateway) => Ok(Desk {
+                engine,
+                policy,
+                gateway,
+            }),
+            None => Err(Fault::ours("servers.none", "no tool server is configured").exit(NOT_HELD)),
+        }
+    }
+
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// Everything known, searchable; a server that cannot be listed is named.
+    pub(crate) async fn indexed(&self, printer: &Printer) -> Arc<Indexed> {
+        let (_, failed) = self.gateway.upstreams().catalog().await;
+        for error in failed.values() {
+            printer.notice(&error.to_string());
+        }
+        self.gateway.indexed().await
+    }
+
+    pub(crate) async fn leave(self) {
+        run::leave(self.engine).await;
+    }
+
+    /// The operator's view, with notes and learnt types.
+    pub(crate) fn look<T>(&self, indexed: &Indexed, ask: impl FnOnce(&View<'_>) -> T) -> T {
+        let observed = self.gateway.learnt().known(indexed.catalog());
+        let noted = |tool: &Tool| Noted {
+            notes: ringfence_engine::notes(&self.policy, tool),
+            observed: observed.get(tool.name.as_str()),
+        };
+        ask(&View::everything(indexed.catalog(), &indexed.index).noting(&noted))
+    }
+}
+
+/// What the policy says of a tool before its arguments are known.
+pub(super) fn decision(policy: &Policy, tool: &Tool) -> (&'static str, String) {
+    let decided = policy.tool(tool.name.as_str(), &json!({}), &History::new());
+    let word = match decided.verdict() {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        // Some arguments, or an earlier call, would open it.
+        Verdict::Deny if policy.shows(&tool.name) => "depends",
+        Verdict::Deny => "deny",
+    };
+    let (Decision::Allow(rule) | Decision::Ask(rule) | Decision::Deny(rule)) = decided;
+    (word, rule.as_str().to_owned())
+}
+
+pub(super) fn painted(printer: &Printer, decision: &str) -> String {
+    let style = match decision {
+        "allow" => Style::Good,
+        "deny" => Style::Bad,
+        _ => Style::Warn,
+    };
+    printer.paint(&format!("{decision:<7}"), style)
+}
+
+pub(super) fn language(lang: StubLang) -> Language {
+    match lang {
+        StubLang::Ts => Language::TypeScript,
+        StubLang::Py => Language::Python,
+        StubLang::Json => Language::Json,
+    }
+}
+
+/// A tool as a person names it: `server.tool`, in any of its spellings.
+pub(super) fn named<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, Fault> {
+    let found = name
+        .split_once('.')
+        .and_then(|(server, tool)| catalog.resolve(server, tool));
+    found.ok_or_else(|| {
+        let nearest = catalog
+            .tools()
+            .iter()
+            .map(|tool| (strsim::damerau_levenshtein(name, tool.name.as_str()), tool))
+            .filter(|(distance, tool)| name.len() <= 300 && *distance <= tool.name.as_str().len() / 3)
+            .min_by_key(|(distance, _)| *distance);
+        let hint = match nearest {
+            Some((_, tool)) => format!("did you mean `{}`?", tool.name),
+            None => "`ringfence tools list` names them, `ringfence tools search` finds them".to_owned(),
+        };
+        Fault::ours("tool.unknown", format!("there is no tool `{name}`"))
+            .hint(hint)
+            .exit(NOT_HELD)
+    })
+}
+
+async fn accept(args: &ToolsAccept, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let desk = Desk::open(&args.rules, settings, printer).await?;
+    let server = args
+        .tool
+        .split_once('.')
+        .map_or(args.tool.as_str(), |(server, _)| server);
+    // As it is now, not as it was remembered.
+    let ready = desk.gateway().upstreams().ready(server).await;
+    let known = desk.gateway().upstreams().known();
+    let accepted = match (ready, named(&known.catalog, &args.tool)) {
+        (Err(error), _) => Err(Fault::ours("server.failed", error.to_string()).exit(NOT_HELD)),
+        (Ok(()), Err(fault)) => Err(fault),
+        (Ok(()), Ok(tool)) => {
+            let accepted = desk.gateway().upstreams().accept(tool);
+            accepted
+                .map(|()| tool.name.to_string())
+                .map_err(|error| Fault::ours("tool.pin", error.to_string()))
+        }
+    };
+    desk.leave().await;
+    printer.line(&format!("`{}` is taken as it is now", accepted?))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,70 @@
+//! `ringfence tools search`.
+
+use std::process::ExitCode;
+
+use ringfence_catalog::{Detail, Found, Search};
+
+use super::{Desk, decision, language, painted};
+use crate::args::{ToolDetail, ToolsSearch};
+use crate::fault::{Fault, NOT_HELD};
+use crate::print::{Printer, Style};
+use crate::settings::Settings;
+
+pub(super) async fn search(args: ToolsSearch, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let desk = Desk::open(&args.rules, settings, printer).await?;
+    let indexed = desk.indexed(printer).await;
+    let search = Search {
+        intents: args.intents,
+        task: args.task,
+        detail: match args.detail {
+            ToolDetail::Names => Detail::Names,
+            ToolDetail::Summary => Detail::Summary,
+            ToolDetail::Signature => Detail::Signature,
+            ToolDetail::Full => Detail::Full,
+        },
+        language: language(args.lang),
+        limit: args.limit,
+        cursor: None,
+    };
+    let found = desk.look(&indexed, |view| view.search(&search));
+    let shown = match found {
+        Err(error) => Err(Fault::ours("tool.search", error.to_string()).exit(NOT_HELD)),
+        Ok(found) if args.json => printer.json(&found),
+        Ok(found) => words(&found, &desk, printer),
+    };
+    desk.leave().await;
+    shown.map(|()| ExitCode::SUCCESS)
+}
+
+fn words(found: &Found, desk: &Desk, printer: &Printer) -> Result<(), Fault> {
+    let known = desk.gateway().upstreams().known();
+    for answer in &found.intents {
+        if found.intents.len() > 1 {
+            printer.line(&printer.paint(&answer.intent, Style::Strong))?;
+        }
+        if let Some(see) = &answer.see {
+            printer.line(&format!("  see `{see}` above"))?;
+        }
+        for hit in &answer.slots {
+            let word = known
+                .catalog
+                .get(&hit.tool.name)
+                .map_or("", |tool| decision(&desk.policy, tool).0);
+            let says = hit.tool.server_says.as_deref().unwrap_or_default();
+            printer.line(format!("{}  {}  {says}", painted(printer, word), hit.tool.name).trim_end())?;
+            for more in [&hit.tool.signature, &hit.tool.stub].into_iter().flatten() {
+                for line in more.lines() {
+                    printer.line(&format!("           {line}"))?;
+                }
+            }
+            if !hit.alike.is_empty() {
+                printer.line(&format!("           like it: {}", hit.alike.join(", ")))?;
+            }
+        }
+        if answer.slots.is_empty() && answer.see.is_none() {
+            printer.line("  nothing fits")?;
+        }
+    }
+    printer.aside(&format!("{} tokens for a model", found.tokens));
+    Ok(())
+}

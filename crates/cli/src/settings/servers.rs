@@ -1,0 +1,78 @@
+//! The tool servers: those of the configuration, those of `--servers`, and the policies that theirs name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ringfence_gateway::{Environment, Notice, Place, Servers, ServersError, Source};
+use ringfence_policy::Policy;
+
+use super::absolute;
+use super::config::{Config, read_text};
+use super::rules;
+use crate::args::Rules;
+use crate::fault::Fault;
+use crate::print::Printer;
+
+/// Tool servers, and what they need.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chosen {
+    /// All of them.
+    pub(crate) servers: Servers,
+    /// The policies of those that run in sandboxes of their own.
+    pub(crate) policies: BTreeMap<String, Policy>,
+}
+
+impl Chosen {
+    /// The configuration's servers and those of `--servers`; a name may stand in one of them only.
+    pub(crate) fn of(rules: &Rules, config: &Config) -> Result<Chosen, Fault> {
+        let mut servers = config.servers.clone();
+        if let Some(path) = &rules.servers {
+            let name = path.display().to_string();
+            let text = read_text(path, "servers.read")
+                .map_err(|fault| fault.hint("name a JSON or YAML file with `mcpServers` in it"))?;
+            let folder = absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
+            let more = Servers::parse(&text, &folder).map_err(|error| unread(&name, &error))?;
+            servers = servers.and(more).map_err(|error| unread(&name, &error))?;
+        }
+        let policies = policies(&servers)?;
+        Ok(Chosen { servers, policies })
+    }
+
+    /// Says what the operator should know: above all which servers run outside the fence.
+    pub(crate) fn say(&self, printer: &Printer) {
+        for notice in self.servers.notices() {
+            if let Notice::Host { .. } | Notice::Ignored { .. } = notice {
+                printer.notice(&notice.to_string());
+            }
+        }
+    }
+}
+
+fn policies(servers: &Servers) -> Result<BTreeMap<String, Policy>, Fault> {
+    let mut policies = BTreeMap::new();
+    for server in servers.iter() {
+        if let Source::Program(program) = &server.source
+            && let Place::Sandbox(policy) = &program.place
+        {
+            let found = rules::named(Path::new(policy)).and_then(|draft| rules::alone(&draft));
+            let policy = found.map_err(|fault| Fault {
+                message: format!("server `{}`: {}", server.name, fault.message),
+                ..fault
+            })?;
+            policies.insert(server.name.clone(), policy);
+        }
+    }
+    Ok(policies)
+}
+
+/// What is wrong with a document of servers.
+pub(crate) fn unread(path: &str, error: &ServersError) -> Fault {
+    Fault::ours("servers.parse", format!("{path}: {error}"))
+        .hint("each server is `{ command, args, env, policy }`, `{ url, headers, auth }` or `{ openapi }`")
+}
+
+/// The variables that entries of servers may name.
+pub(crate) fn environment() -> Environment {
+    Arc::new(super::variable)
+}

@@ -1,0 +1,22 @@
+//! The example: a small company as a tool server, whose answers never change.
+//!
+//! A few hundred tools over customers, orders, products, invoices, issues, documents, people and meetings; all of them follow
+//! from the tables in `spec`. There is no clock and no randomness: two processes give the same answers to the same calls. Writes
+//! change the memory of the process alone. This crate does not know who calls it, nor that anything guards the way to it.
+#![forbid(unsafe_code)]
+
+mod call;
+mod cell;
+mod param;
+mod read;
+mod schema;
+mod seed;
+mod server;
+mod spec;
+mod store;
+mod tool;
+mod write;
+
+pub use call::{CallError, Company, Fault};
+pub use server::{Error, Server, serve_stdio};
+pub use tool::definitions;

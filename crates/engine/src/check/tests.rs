@@ -1,0 +1,54 @@
+use super::*;
+
+#[test]
+fn names_that_are_no_plain_files_are_refused() {
+    let check = |kind, path: &str, fits| {
+        let stubs = [(path.to_owned(), String::new())];
+        assert_eq!(files(kind, "", &stubs).is_ok(), fits, "{path}");
+    };
+    check(Kind::TypeScript, "tools.d.ts", true);
+    check(Kind::Python, "tools/größe.pyi", true);
+    check(Kind::Python, "tools.d.ts", false);
+    for path in [
+        "../x.d.ts",
+        "/etc/x.d.ts",
+        "a\"b.d.ts",
+        "a\nb.d.ts",
+        "tsconfig.json",
+        "",
+        "-x.d.ts",
+        "a b.d.ts",
+    ] {
+        check(Kind::TypeScript, path, false);
+    }
+}
+
+#[test]
+fn what_is_too_long_is_not_checked() {
+    let long = "x".repeat(MOST_TEXT + 1);
+    assert!(matches!(files(Kind::Python, &long, &[]), Err(CheckError::TooLong)));
+    let many: Vec<_> = (0..4000)
+        .map(|number| (format!("tools/s{number}.pyi"), String::new()))
+        .collect();
+    assert!(matches!(files(Kind::Python, "", &many), Err(CheckError::TooLong)));
+}
+
+#[test]
+fn a_checker_rests_longer_after_each_failure() {
+    let seconds: Vec<_> = (0..9)
+        .map(|failures| rest(failures).map(|rest| rest.as_secs()))
+        .collect();
+    let expected = [
+        None,
+        Some(1),
+        Some(2),
+        Some(4),
+        Some(8),
+        Some(16),
+        Some(32),
+        Some(60),
+        Some(60),
+    ];
+    assert_eq!(seconds, expected);
+    assert_eq!(rest(u32::MAX), Some(LONGEST_REST));
+}

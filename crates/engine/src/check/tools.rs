@@ -1,0 +1,107 @@
+//! Which checkers this machine has, and how to get those it has not.
+
+use std::path::{Path, PathBuf};
+
+/// The release of the TypeScript compiler that is known to work.
+const TYPESCRIPT: &str = "7.0.2";
+/// The release of ty that is known to work.
+const TY: &str = "0.0.100";
+
+/// The checkers of this machine. What is absent is not checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tools {
+    /// The native TypeScript compiler; its libraries lie beside it.
+    pub tsc: Option<PathBuf>,
+    /// ty.
+    pub ty: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Looks below `home`, where the commands of [`Tools::advice`] put them.
+    pub fn find(home: &Path) -> Tools {
+        Tools::below(&home.join("tools"))
+    }
+
+    /// Looks in a folder that holds an npm tree in `npm` and a Python environment in `py`.
+    pub fn below(folder: &Path) -> Tools {
+        let npm = folder
+            .join("npm/node_modules/@typescript")
+            .join(package())
+            .join("lib/tsc");
+        let plain = |path: PathBuf| path.is_file().then_some(path);
+        Tools {
+            tsc: plain(npm),
+            ty: plain(folder.join("py/bin/ty")),
+        }
+    }
+
+    /// What the operator names goes before what is found.
+    #[must_use]
+    pub fn or(self, found: Tools) -> Tools {
+        Tools {
+            tsc: self.tsc.or(found.tsc),
+            ty: self.ty.or(found.ty),
+        }
+    }
+
+    /// For each checker that is absent: what is not checked without it, and the command that gets it.
+    pub fn advice(&self, home: &Path) -> Vec<Advice> {
+        let tools = home.join("tools");
+        let npm = quoted(&tools.join("npm"));
+        let py = tools.join("py");
+        let mut advice = Vec::new();
+        if self.tsc.is_none() {
+            advice.push(Advice {
+                what: "TypeScript programs run without a type check",
+                command: format!("npm install --prefix {npm} typescript@{TYPESCRIPT}"),
+                key: "runtimes.tsc",
+            });
+        }
+        if self.ty.is_none() {
+            let pip = quoted(&py.join("bin/pip"));
+            advice.push(Advice {
+                what: "Python programs run without a type check",
+                command: format!("python3 -m venv {} && {pip} install ty=={TY}", quoted(&py)),
+                key: "runtimes.ty",
+            });
+        }
+        advice
+    }
+}
+
+/// How to get a checker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// What is the case without it.
+    pub what: &'static str,
+    /// The command that gets it.
+    pub command: String,
+    /// The setting that names it when it lies elsewhere.
+    pub key: &'static str,
+}
+
+/// The compiler's package for this machine.
+fn package() -> String {
+    let machine = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        "powerpc64" => "ppc64",
+        "loongarch64" => "loong64",
+        other => other,
+    };
+    format!("typescript-linux-{machine}")
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |one: char| one.is_alphanumeric() || "/._-+".contains(one);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

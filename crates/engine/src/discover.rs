@@ -1,0 +1,226 @@
+//! Which tools there are, for a program, an agent or the operator: the same questions with the same answers everywhere.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ringfence_catalog::{Described, Detail, Found, Language, Listed, Noted, Notes, Search, Tool, View};
+use ringfence_gateway::{Gateway, Indexed};
+use ringfence_policy::{History, Policy, Verdict};
+use ringfence_sandbox::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What one policy may see of the tools.
+#[derive(Debug, Clone)]
+pub struct Discover {
+    gateway: Option<Arc<Gateway>>,
+    policy: Arc<Policy>,
+    /// The language of signatures where a question names none.
+    language: Language,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoverError {
+    /// No tool server is configured.
+    #[error("there are no tools: no tool server is configured")]
+    NoTools,
+    /// The question is not one.
+    #[error("{0}")]
+    Question(String),
+}
+
+/// A question for tools, as programs write it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SearchAsk {
+    query: Option<String>,
+    #[serde(default)]
+    intents: Vec<String>,
+    task: Option<String>,
+    detail: Option<Detail>,
+    language: Option<Language>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DescribeAsk {
+    tools: Vec<String>,
+    detail: Option<Detail>,
+    language: Option<Language>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListAsk {
+    server: Option<String>,
+    domain: Option<String>,
+    cursor: Option<String>,
+}
+
+impl Discover {
+    pub(crate) fn new(gateway: Option<Arc<Gateway>>, policy: Arc<Policy>, language: Language) -> Discover {
+        Discover {
+            gateway,
+            policy,
+            language,
+        }
+    }
+
+    /// Tools for intents.
+    pub async fn find(&self, search: &Search) -> Result<Found, DiscoverError> {
+        self.look(|view| view.search(search).map_err(question)).await
+    }
+
+    /// What some tools are like.
+    pub async fn detail(
+        &self,
+        tools: &[String],
+        detail: Detail,
+        language: Language,
+    ) -> Result<Described, DiscoverError> {
+        self.look(|view| view.describe(tools, detail, language).map_err(question))
+            .await
+    }
+
+    /// Which tools there are.
+    pub async fn browse(
+        &self,
+        server: Option<&str>,
+        domain: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<Listed, DiscoverError> {
+        self.look(|view| view.list(server, domain, cursor).map_err(question))
+            .await
+    }
+
+    async fn look<T>(&self, ask: impl FnOnce(&View<'_>) -> Result<T, DiscoverError>) -> Result<T, DiscoverError> {
+        let gateway = self.gateway.as_ref().ok_or(DiscoverError::NoTools)?;
+        let indexed = gateway.indexed().await;
+        let observed = gateway.learnt().known(indexed.catalog());
+        let noted = |tool: &Tool| Noted {
+            notes: notes(&self.policy, tool),
+            observed: observed.get(tool.name.as_str()),
+        };
+        let view = View::new(indexed.catalog(), &indexed.index, &self.policy).noting(&noted);
+        ask(&view)
+    }
+
+    /// `search` of a program.
+    pub(crate) async fn search(&self, body: &str) -> Result<String, Refusal> {
+        let mut ask: SearchAsk = read(body, "search")?;
+        ask.intents.extend(ask.query.take());
+        let search = Search {
+            intents: ask.intents,
+            task: ask.task,
+            detail: ask.detail.unwrap_or_default(),
+            language: ask.language.unwrap_or(self.language),
+            limit: ask.limit,
+            cursor: ask.cursor,
+        };
+        told(self.find(&search).await)
+    }
+
+    /// `describe` of a program.
+    pub(crate) async fn describe(&self, body: &str) -> Result<String, Refusal> {
+        let ask: DescribeAsk = read(body, "describe")?;
+        let language = ask.language.unwrap_or(self.language);
+        told(
+            self.detail(&ask.tools, ask.detail.unwrap_or(Detail::Full), language)
+                .await,
+        )
+    }
+
+    /// `list` of a program.
+    pub(crate) async fn list(&self, body: &str) -> Result<String, Refusal> {
+        let ask: ListAsk = read(body, "list")?;
+        told(
+            self.browse(ask.server.as_deref(), ask.domain.as_deref(), ask.cursor.as_deref())
+                .await,
+        )
+    }
+
+    /// What a program is checked against: the stubs of every tool whose server it names.
+    pub(crate) async fn stubs(&self, language: Language, source: &str) -> Option<Vec<(String, String)>> {
+        let gateway = self.gateway.as_ref()?;
+        let indexed: Arc<Indexed> = gateway.indexed().await;
+        let observed = gateway.learnt().known(indexed.catalog());
+        let offers = offers(&indexed, &self.policy, &observed, |server| source.contains(server));
+        Some(ringfence_catalog::files(&offers, language))
+    }
+}
+
+/// The tools of some servers as they are offered under `policy`.
+pub fn offers<'a>(
+    indexed: &'a Indexed,
+    policy: &Policy,
+    observed: &'a HashMap<String, Value>,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<ringfence_catalog::Offer<'a>> {
+    let catalog = indexed.catalog();
+    let servers = catalog
+        .servers()
+        .iter()
+        .filter(|entry| wanted(&entry.ident) || wanted(&entry.server));
+    let tools = servers.flat_map(|entry| catalog.tools().get(entry.tools.clone()).unwrap_or_default());
+    tools
+        .filter(|tool| policy.shows(&tool.name))
+        .map(|tool| ringfence_catalog::Offer {
+            tool,
+            notes: notes(policy, tool),
+            observed: observed.get(tool.name.as_str()),
+        })
+        .collect()
+}
+
+/// What the policy says of a tool, for its comment.
+pub fn notes(policy: &Policy, tool: &Tool) -> Notes {
+    let (args, history) = (json!({}), History::new());
+    let rates = policy.rates(&tool.name, &args, &history);
+    Notes {
+        approval: policy.tool(tool.name.as_str(), &args, &history).verdict() == Verdict::Ask,
+        rates: rates.iter().map(|(_, rate)| rate.to_string()).collect(),
+        pii: Vec::new(),
+    }
+}
+
+fn question(error: impl std::error::Error) -> DiscoverError {
+    DiscoverError::Question(error.to_string())
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, Refusal> {
+    serde_json::from_str(body).map_err(|error| Refusal {
+        code: "tool.arguments".to_owned(),
+        message: format!("`{what}` cannot be asked so: {error}"),
+        rule: None,
+        hint: Some(
+            match what {
+                "search" => {
+                    "search(\"what should be done\"), or search({ intents: [\"…\"], task, detail, limit, cursor })"
+                }
+                "describe" => "describe(\"server.tool\"), or describe({ tools: [\"…\"], detail, language })",
+                _ => "list(), list(\"server\"), or list({ server, domain, cursor })",
+            }
+            .to_owned(),
+        ),
+    })
+}
+
+fn told(answer: Result<impl Serialize, DiscoverError>) -> Result<String, Refusal> {
+    let refusal = |code: &str, message: String| Refusal {
+        code: code.to_owned(),
+        message,
+        rule: None,
+        hint: None,
+    };
+    match answer {
+        Ok(answer) => serde_json::to_string(&answer).map_err(|error| refusal("tool.result", error.to_string())),
+        Err(error @ DiscoverError::NoTools) => Err(Refusal {
+            hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
+            ..refusal("tools.none", error.to_string())
+        }),
+        Err(error) => Err(refusal("tool.arguments", error.to_string())),
+    }
+}

@@ -1,0 +1,186 @@
+//! Making a connection: credentials resolved now, the program started or the address reached, the first words exchanged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::NeverRetry;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use crate::credential::{Scrubber, Secret, Written};
+use crate::error::ServerError;
+use crate::http::Carrier;
+use crate::keep::Era;
+use crate::lines::Lines;
+use crate::link::{Link, Way};
+use crate::oauth::Tokens;
+use crate::openapi::Api;
+use crate::process::{self, Start, Words};
+use crate::servers::{Auth, Interface, Place, Program, Remote, Server, Source};
+use crate::spawner::Spawn;
+use crate::talk::{Footing, Opening, Talk};
+use crate::upstreams::Hub;
+
+/// Requests to one remote server at a time.
+const PARALLEL: usize = 64;
+/// Variables whose plain values are no secrets.
+const PLAIN: [&str; 8] = ["HOME", "LANG", "LC_ALL", "NODE_ENV", "PATH", "PYTHONPATH", "TERM", "TZ"];
+
+/// A server's values, resolved, and what to keep out of texts.
+pub(crate) struct Values {
+    pub(crate) values: Vec<(String, Secret)>,
+    pub(crate) scrubber: Scrubber,
+}
+
+/// Connects to a server.
+pub(crate) fn connect<'a>(
+    hub: &'a Hub,
+    server: &'a Server,
+    seen: Option<Era>,
+) -> BoxFuture<'a, Result<Link, ServerError>> {
+    match &server.source {
+        Source::Program(program) => connect_program(hub, server, program, seen).boxed(),
+        Source::Remote(remote) => connect_remote(hub, server, remote, seen).boxed(),
+        Source::Interface(interface) => connect_interface(hub, server, interface).boxed(),
+    }
+}
+
+/// Reads every value of a section of the entry.
+pub(crate) fn resolve(
+    hub: &Hub,
+    server: &Server,
+    section: &str,
+    written: &BTreeMap<String, Written>,
+) -> Result<Values, ServerError> {
+    let mut values = Vec::new();
+    let mut scrubber = Scrubber::default();
+    for (name, value) in written {
+        let secret = value
+            .resolve(&hub.options.environment)
+            .map_err(|source| ServerError::Credential {
+                server: server.name.clone(),
+                key: format!("{section}.{name}"),
+                source,
+            })?;
+        let plain = matches!(value, Written::Text(_)) && PLAIN.contains(&name.as_str());
+        if !plain {
+            scrubber.add(&secret);
+        }
+        values.push((name.clone(), secret));
+    }
+    Ok(Values { values, scrubber })
+}
+
+async fn connect_program(
+    hub: &Hub,
+    server: &Server,
+    program: &Program,
+    seen: Option<Era>,
+) -> Result<Link, ServerError> {
+    let Values { values, scrubber } = resolve(hub, server, "env", &program.env)?;
+    let opening = Opening {
+        server: &server.name,
+        scrubber: scrubber.clone(),
+        seen,
+        within: hub.options.connect,
+    };
+    let unstarted = |detail: String| ServerError::Start {
+        server: server.name.clone(),
+        command: scrubber.clean(&program.command),
+        detail: scrubber.clean(&detail),
+    };
+    let talk = match &program.place {
+        Place::Host => {
+            let start = Start {
+                command: &program.command,
+                args: &program.args,
+                env: values,
+                cwd: program.cwd.as_deref(),
+            };
+            let started = process::start(&start, &hub.options.environment, scrubber.clone());
+            let (process, stdout, stdin) = started.map_err(|error| unstarted(error.to_string()))?;
+            let (lines, fault) = Lines::new(stdout, stdin);
+            let footing = Footing {
+                process: Some(process),
+                _guard: None,
+                fault: Some(fault),
+            };
+            Talk::open(opening, lines, footing).await?
+        }
+        Place::Sandbox(policy) => {
+            let Some(spawner) = &hub.options.spawner else {
+                return Err(ServerError::NoSandbox {
+                    server: server.name.clone(),
+                    policy: policy.clone(),
+                });
+            };
+            let spawn = Spawn {
+                server: &server.name,
+                command: &program.command,
+                args: &program.args,
+                env: &values,
+                policy,
+            };
+            let started = tokio::time::timeout(hub.options.connect, spawner.spawn(spawn)).await;
+            let started = started.map_err(|_| ServerError::Timeout {
+                server: server.name.clone(),
+                step: "its start",
+                after: hub.options.connect,
+            })?;
+            let started = started.map_err(|error| unstarted(error.to_string()))?;
+            if let Some(stderr) = started.stderr {
+                tokio::spawn(process::listen(stderr, Arc::<Words>::default(), scrubber.clone()));
+            }
+            let (lines, fault) = Lines::new(started.stdout, started.stdin);
+            let footing = Footing {
+                process: None,
+                _guard: Some(started.guard),
+                fault: Some(fault),
+            };
+            Talk::open(opening, lines, footing).await?
+        }
+    };
+    Ok(Link::new(Way::Talk(Box::new(talk))))
+}
+
+async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Option<Era>) -> Result<Link, ServerError> {
+    let Values { values, scrubber } = resolve(hub, server, "headers", &remote.headers)?;
+    let tokens =
+        (remote.auth == Auth::OAuth).then(|| Arc::new(Tokens::new(hub.keep.home(), &server.name, &remote.url)));
+    let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern));
+    let carrier = carrier.map_err(|(key, error)| ServerError::Connect {
+        server: server.name.clone(),
+        detail: scrubber.clean(&format!("`{key}`: {error}")),
+    })?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
+    config.max_concurrent_requests = PARALLEL;
+    // Whoever calls decides whether to call again.
+    config.retry_config = Arc::new(NeverRetry::default());
+    let transport = StreamableHttpClientTransport::with_client(carrier, config);
+    let opening = Opening {
+        server: &server.name,
+        scrubber,
+        seen,
+        within: hub.options.connect,
+    };
+    let talk = Talk::open(opening, transport, Footing::default()).await?;
+    Ok(Link::new(Way::Talk(Box::new(talk))))
+}
+
+async fn connect_interface(hub: &Hub, server: &Server, interface: &Interface) -> Result<Link, ServerError> {
+    let Values { values, scrubber } = resolve(hub, server, "headers", &interface.headers)?;
+    let opened = tokio::time::timeout(
+        hub.options.connect,
+        Api::open(&server.name, interface, &values, scrubber),
+    )
+    .await;
+    let api = opened.map_err(|_| ServerError::Timeout {
+        server: server.name.clone(),
+        step: "its document",
+        after: hub.options.connect,
+    })??;
+    Ok(Link::new(Way::Api(Box::new(api))))
+}

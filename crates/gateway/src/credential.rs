@@ -1,0 +1,214 @@
+//! Secrets of a server: how a value is written, what it resolves to, and keeping it out of every text.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+/// What `env:NAME` and `${NAME}` read: a name to its value. Only the program knows its environment.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Bytes of one secret.
+const MOST: u64 = 64 * 1024;
+/// Shorter values are not looked for in texts: they would be found everywhere.
+const SHORTEST: usize = 6;
+/// Bytes of one text for people.
+const TEXT: usize = 2_048;
+const HIDDEN: &str = "[redacted]";
+
+/// A value that is not shown: not by `Debug`, not in an error, and overwritten when it is dropped.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes a value into keeping.
+    pub fn new(value: impl Into<String>) -> Secret {
+        Secret(Zeroizing::new(value.into()))
+    }
+
+    /// The value, for the one place that sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+/// A value as the operator wrote it: itself, with `${NAME}` in it, or where to read it.
+#[derive(Clone)]
+pub enum Written {
+    /// The value itself; `${NAME}` and `${NAME:-otherwise}` are filled in.
+    Text(Secret),
+    /// `env:NAME`.
+    Env(String),
+    /// `file:PATH`, without the line end.
+    File(PathBuf),
+    /// `keyring:…` or `vault:…`.
+    Later(String),
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Written::Text(_) => f.write_str(HIDDEN),
+            Written::Env(name) => write!(f, "env:{name}"),
+            Written::File(path) => write!(f, "file:{}", path.display()),
+            Written::Later(reference) => f.write_str(reference),
+        }
+    }
+}
+
+/// Why a value could not be had; it never holds the value.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CredentialError {
+    /// A variable that is not set.
+    #[error("the variable `{0}` is not set")]
+    Unset(String),
+    /// A file that cannot be read.
+    #[error("cannot read `{}`: {kind}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        kind: std::io::ErrorKind,
+    },
+    /// A file that is no text, or too long.
+    #[error("`{}` is not a text of at most 64 KiB", .0.display())]
+    Unfit(PathBuf),
+    /// A source that is not built.
+    #[error("`{0}` comes with the door out; until then use `env:NAME` or `file:PATH`")]
+    Later(String),
+    /// `${` without its end.
+    #[error("`${{` has no closing `}}`")]
+    Unclosed,
+}
+
+impl Written {
+    /// Reads how a value is written; relative files are below `base`.
+    pub fn parse(text: &str, base: &Path) -> Written {
+        if let Some(name) = text.strip_prefix("env:") {
+            return Written::Env(name.to_owned());
+        }
+        if let Some(path) = text.strip_prefix("file:") {
+            return Written::File(base.join(path));
+        }
+        if text.starts_with("keyring:") || text.starts_with("vault:") {
+            return Written::Later(text.to_owned());
+        }
+        Written::Text(Secret::new(text))
+    }
+
+    /// The value, now.
+    pub fn resolve(&self, environment: &Environment) -> Result<Secret, CredentialError> {
+        match self {
+            Written::Text(text) => fill(text.reveal(), environment),
+            Written::Env(name) => environment(name)
+                .map(Secret::new)
+                .ok_or_else(|| CredentialError::Unset(name.clone())),
+            Written::File(path) => read(path),
+            Written::Later(reference) => Err(CredentialError::Later(reference.clone())),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Secret, CredentialError> {
+    let unreadable = |error: std::io::Error| CredentialError::Unreadable {
+        path: path.to_owned(),
+        kind: error.kind(),
+    };
+    let mut text = Zeroizing::new(String::new());
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let read = file.take(MOST + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if read as u64 > MOST {
+        return Err(CredentialError::Unfit(path.to_owned()));
+    }
+    Ok(Secret::new(text.trim_end_matches(['\n', '\r'])))
+}
+
+/// `${NAME}` and `${NAME:-otherwise}` filled in, as `mcpServers` files of other clients write them.
+fn fill(text: &str, environment: &Environment) -> Result<Secret, CredentialError> {
+    let mut filled = Zeroizing::new(String::with_capacity(text.len()));
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inner, after) = after.split_once('}').ok_or(CredentialError::Unclosed)?;
+        filled.push_str(before);
+        let (name, otherwise) = match inner.split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise)),
+            None => (inner, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = environment(name)
+            .or_else(|| otherwise.map(str::to_owned))
+            .ok_or_else(|| CredentialError::Unset(name.to_owned()))?;
+        filled.push_str(&Zeroizing::new(value));
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(Secret(filled))
+}
+
+/// Takes a server's secrets out of texts before anybody reads them.
+#[derive(Clone, Default)]
+pub(crate) struct Scrubber {
+    values: Vec<Zeroizing<String>>,
+}
+
+impl fmt::Debug for Scrubber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scrubber({})", self.values.len())
+    }
+}
+
+impl Scrubber {
+    /// A secret to look for: whole, in words (`Bearer …`), and as a URL would write it.
+    pub(crate) fn add(&mut self, secret: &Secret) {
+        let value = secret.reveal();
+        let words = value.split_whitespace().filter(|word| *word != value);
+        for part in std::iter::once(value).chain(words) {
+            let encoded: String = url::form_urlencoded::byte_serialize(part.as_bytes()).collect();
+            let quoted = part.replace('\\', "\\\\").replace('"', "\\\"");
+            for form in [part, encoded.as_str(), quoted.as_str()] {
+                let known = self.values.iter().any(|value| value.as_str() == form);
+                if form.len() >= SHORTEST && !known {
+                    self.values.push(Zeroizing::new(form.to_owned()));
+                }
+            }
+        }
+        // A secret that contains another goes first.
+        self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    }
+
+    /// The text without secrets or control characters, and of bounded length.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        let mut clean = text.to_owned();
+        for value in &self.values {
+            if clean.contains(value.as_str()) {
+                clean = clean.replace(value.as_str(), HIDDEN);
+            }
+        }
+        let mut short: String = clean
+            .chars()
+            .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+            .collect();
+        if short.len() > TEXT {
+            short.truncate(short.floor_char_boundary(TEXT));
+            short.push('…');
+        }
+        short
+    }
+}
+
+#[cfg(test)]
+mod tests;

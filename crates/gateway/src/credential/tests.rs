@@ -1,0 +1,63 @@
+use super::*;
+
+fn environment() -> Environment {
+    Arc::new(|name| (name == "KEY").then(|| "hunter2hunter2".to_owned()))
+}
+
+#[track_caller]
+fn check(text: &str, expected: Result<&str, &str>) {
+    let value = Written::parse(text, Path::new("/nowhere")).resolve(&environment());
+    let value = value.as_ref().map(Secret::reveal).map_err(ToString::to_string);
+    assert_eq!(value, expected.map_err(str::to_owned), "{text}");
+}
+
+#[test]
+fn values_are_read_from_where_they_are_written() {
+    check("plain", Ok("plain"));
+    check("env:KEY", Ok("hunter2hunter2"));
+    check("Bearer ${KEY}!", Ok("Bearer hunter2hunter2!"));
+    check("${env:KEY}", Ok("hunter2hunter2"));
+    check("${NONE:-else}", Ok("else"));
+    check("env:NONE", Err("the variable `NONE` is not set"));
+    check("${NONE}", Err("the variable `NONE` is not set"));
+    check("${KEY", Err("`${` has no closing `}`"));
+    check("file:absent", Err("cannot read `/nowhere/absent`: entity not found"));
+    check(
+        "vault:github",
+        Err("`vault:github` comes with the door out; until then use `env:NAME` or `file:PATH`"),
+    );
+}
+
+#[test]
+fn a_file_is_read_without_its_line_end() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("key"), "abc def\n").unwrap();
+    let value = Written::parse("file:key", folder.path())
+        .resolve(&environment())
+        .unwrap();
+    assert_eq!(value.reveal(), "abc def");
+    std::fs::write(folder.path().join("long"), "x".repeat(70_000)).unwrap();
+    let long = Written::parse("file:long", folder.path()).resolve(&environment());
+    assert!(matches!(long, Err(CredentialError::Unfit(_))));
+}
+
+#[test]
+fn a_secret_does_not_print() {
+    let secret = Secret::new("hunter2hunter2");
+    assert_eq!(format!("{secret:?} {secret}"), "[redacted] [redacted]");
+    let written = Written::parse("hunter2hunter2", Path::new("/"));
+    assert_eq!(format!("{written:?}"), "[redacted]");
+}
+
+#[test]
+fn texts_lose_secrets_in_every_spelling() {
+    let mut scrubber = Scrubber::default();
+    scrubber.add(&Secret::new("Bearer a+b/c\"def"));
+    let text =
+        scrubber.clean("one Bearer a+b/c\"def two a+b/c\"def three a%2Bb%2Fc%22def four a+b/c\\\"def \u{1b}[31m");
+    assert_eq!(
+        text,
+        "one [redacted] two [redacted] three [redacted] four [redacted]  [31m"
+    );
+    assert_eq!(scrubber.clean(&"x".repeat(9_000)).chars().count(), TEXT + 1);
+}

@@ -1,0 +1,266 @@
+//! What all sessions share at the door: the servers, what is known of their tools, the compiled schemas, the learnt types.
+
+mod learnt;
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ringfence_catalog::{Catalog, Checker, Digest, Index, Tool, identifier};
+use ringfence_journal::{CallOutcome, ServerPlace};
+use ringfence_policy::Policy;
+use serde_json::{Map, Value};
+
+use crate::error::CallError;
+use crate::keep::Pinned;
+use crate::refusal::Refusal;
+use crate::servers::{Place, Source};
+use crate::upstreams::{Known, Upstreams};
+pub use learnt::Learnt;
+
+/// The door.
+#[derive(Debug)]
+pub struct Gateway {
+    upstreams: Upstreams,
+    checkers: Mutex<HashMap<Digest, Arc<Checker>>>,
+    indexed: Mutex<Option<Arc<Indexed>>>,
+    learnt: Learnt,
+}
+
+/// A catalog made searchable.
+#[derive(Debug)]
+pub struct Indexed {
+    known: Arc<Known>,
+    /// The index over it.
+    pub index: Index,
+}
+
+impl Indexed {
+    /// The catalog.
+    pub fn catalog(&self) -> &Catalog {
+        &self.known.catalog
+    }
+}
+
+/// A tool and the catalog that it stands in.
+#[derive(Debug)]
+pub(crate) struct Found {
+    known: Arc<Known>,
+    place: usize,
+}
+
+impl Found {
+    fn new(known: &Arc<Known>, server: &str, tool: &str) -> Option<Found> {
+        let place = known.catalog.position(server, tool)?;
+        known.catalog.tools().get(place)?;
+        Some(Found {
+            known: Arc::clone(known),
+            place,
+        })
+    }
+}
+
+impl Deref for Found {
+    type Target = Tool;
+
+    fn deref(&self) -> &Tool {
+        // `new` has seen it there, and a catalog never changes.
+        &self.known.catalog.tools()[self.place]
+    }
+}
+
+impl Gateway {
+    /// A door to these servers, which remembers types learnt from results in `learnt`.
+    pub fn new(upstreams: Upstreams, learnt: Learnt) -> Gateway {
+        Gateway {
+            upstreams,
+            checkers: Mutex::default(),
+            indexed: Mutex::default(),
+            learnt,
+        }
+    }
+
+    /// The servers.
+    pub fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
+    }
+
+    /// Types learnt from results.
+    pub fn learnt(&self) -> &Learnt {
+        &self.learnt
+    }
+
+    /// Everything known of all servers, searchable; servers never listed are listed now.
+    pub async fn indexed(&self) -> Arc<Indexed> {
+        let (known, failed) = self.upstreams.catalog().await;
+        for error in failed.values() {
+            tracing::warn!(%error, "a tool server cannot be listed");
+        }
+        let mut indexed = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(indexed) = indexed.as_ref().filter(|one| one.known.generation == known.generation) {
+            return Arc::clone(indexed);
+        }
+        let index = Index::new(&known.catalog);
+        let new = Arc::new(Indexed { known, index });
+        *indexed = Some(Arc::clone(&new));
+        new
+    }
+
+    /// The tool that a program means, as its server has it now. One that the policy hides is answered like one that is not
+    /// there.
+    pub(crate) async fn tool(&self, policy: &Policy, server: &str, tool: &str) -> Result<Found, Refusal> {
+        let ident = identifier(server);
+        let servers = self.upstreams.servers();
+        let configured = servers.iter().map(|one| one.name.as_str());
+        let name = configured
+            .into_iter()
+            .find(|name| *name == server || identifier(name) == ident);
+        let unknown = || {
+            Refusal::new("tool.unknown", format!("there is no tool `{server}.{tool}`"))
+                .hint("`search(\"what it should do\")` finds tools, `list()` names the servers")
+        };
+        let name = name.ok_or_else(unknown)?;
+        // What is remembered decides first: a hidden tool must not be told from a missing one by a server that starts.
+        let remembered = Found::new(&self.upstreams.known(), name, tool);
+        if remembered.is_some_and(|found| !policy.shows(&found.name)) {
+            return Err(unknown());
+        }
+        self.upstreams.ready(name).await.map_err(|error| {
+            Refusal::new("server.failed", error.to_string())
+                .hint("the other servers are not affected; `ringfence servers test` shows more")
+        })?;
+        Found::new(&self.upstreams.known(), name, tool)
+            .filter(|found| policy.shows(&found.name))
+            .ok_or_else(unknown)
+    }
+
+    /// Whether the arguments are what the tool's schema asks for.
+    pub(crate) fn check(&self, tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
+        let checker = self.checker(tool)?;
+        checker.check(arguments).map_err(|bad| {
+            let problems: Vec<String> = bad
+                .problems
+                .iter()
+                .map(|problem| match problem.path.as_str() {
+                    "" => problem.message.clone(),
+                    path => format!("{path}: {}", problem.message),
+                })
+                .collect();
+            Refusal::new("tool.arguments", format!("`{}`: {}", tool.name, problems.join("; ")))
+                .by("inputSchema")
+                .hint(format!("parameters: {}", bad.parameters))
+        })
+    }
+
+    fn checker(&self, tool: &Tool) -> Result<Arc<Checker>, Refusal> {
+        let known = |checkers: &HashMap<Digest, Arc<Checker>>| checkers.get(&tool.digest).cloned();
+        if let Some(checker) = known(&self.checkers.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(checker);
+        }
+        let checker = Checker::new(&tool.definition.input)
+            .map_err(|error| Refusal::new("tool.schema", format!("`{}` cannot be called: {error}", tool.name)))?;
+        if let Some(note) = checker.note() {
+            tracing::warn!(tool = %tool.name, note, "arguments are checked in part");
+        }
+        let checker = Arc::new(checker);
+        let mut checkers = self.checkers.lock().unwrap_or_else(PoisonError::into_inner);
+        checkers.insert(tool.digest, Arc::clone(&checker));
+        Ok(checker)
+    }
+
+    /// When a tool's definition was pinned, if it is another one now; its first use pins it.
+    pub(crate) fn drifted(&self, tool: &Tool) -> Result<Option<Timestamp>, Refusal> {
+        match self.upstreams.pin(tool).map_err(|error| unpinned(&error))? {
+            Pinned::New | Pinned::Same => Ok(None),
+            Pinned::Changed { since } => Ok(Some(Timestamp::try_from(since).unwrap_or(Timestamp::UNIX_EPOCH))),
+        }
+    }
+
+    /// Takes a changed definition for the pinned one.
+    pub(crate) fn accept(&self, tool: &Tool) -> Result<(), Refusal> {
+        self.upstreams.accept(tool).map_err(|error| unpinned(&error))
+    }
+
+    /// Where a server runs.
+    pub(crate) fn place(&self, server: &str) -> ServerPlace {
+        match self.upstreams.servers().get(server).map(|server| &server.source) {
+            Some(Source::Program(program)) if program.place == Place::Host => ServerPlace::Host,
+            Some(Source::Program(_)) => ServerPlace::Sandbox,
+            Some(Source::Remote(_) | Source::Interface(_)) | None => ServerPlace::Remote,
+        }
+    }
+
+    /// Calls the tool at its server: its result as JSON text.
+    pub(crate) async fn forward(
+        &self,
+        tool: &Tool,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+    ) -> Result<String, (CallOutcome, Refusal)> {
+        let called = self
+            .upstreams
+            .call(tool.server(), &tool.definition.name, arguments, timeout)
+            .await;
+        let result = called.map_err(|error| failed(&error))?;
+        if result.is_error {
+            let refusal = Refusal::new("tool.failed", format!("`{}` failed: {}", tool.name, result.text()))
+                .hint("the words are the tool's: change the arguments, or do without it");
+            return Err((CallOutcome::Failed, refusal));
+        }
+        let value = result.into_value();
+        if tool.definition.output.is_none() {
+            self.learnt.learn(tool, &value);
+        }
+        serde_json::to_string(&value)
+            .map_err(|error| (CallOutcome::Broken, Refusal::new("tool.result", error.to_string())))
+    }
+}
+
+/// A pin that cannot be read or written holds nothing: the call is not made.
+fn unpinned(error: &crate::keep::PinError) -> Refusal {
+    Refusal::new("tool.pin", error.to_string())
+        .by("tools.drift")
+        .hint("the operator has to look at the data folder")
+}
+
+fn failed(error: &CallError) -> (CallOutcome, Refusal) {
+    let (outcome, code, hint) = match error {
+        CallError::Timeout { .. } => (
+            CallOutcome::TimedOut,
+            "limit.call",
+            "ask for less at once; whether it took effect is not known",
+        ),
+        CallError::Lost { .. } => (
+            CallOutcome::Unknown,
+            "tool.unknown_effect",
+            "look whether it took effect before calling it again",
+        ),
+        CallError::Refused { .. } | CallError::Wants { .. } => (
+            CallOutcome::Failed,
+            "tool.failed",
+            "the words are the server's: change the arguments, or do without it",
+        ),
+        CallError::TooMuch { .. } => (CallOutcome::Broken, "limit.result", "ask for less at once"),
+        CallError::Changed { .. } => (
+            CallOutcome::Broken,
+            "tool.drift",
+            "look at the tool again with `describe`",
+        ),
+        CallError::Malformed { .. } | CallError::Server(_) => (
+            CallOutcome::Broken,
+            "server.failed",
+            "the other servers are not affected; `ringfence servers test` shows more",
+        ),
+    };
+    let rule = match error {
+        CallError::Timeout { .. } => Some("tools.call_timeout".to_owned()),
+        _ => None,
+    };
+    let refusal = Refusal {
+        rule,
+        ..Refusal::new(code, error.to_string()).hint(hint)
+    };
+    (outcome, refusal)
+}

@@ -1,0 +1,327 @@
+//! Streamable HTTP to a server that may be hostile: https, redirects to the same origin only, and every body bounded.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+use url::Url;
+
+use crate::credential::Secret;
+use crate::lines::MOST_LINE;
+use crate::oauth::{OAuthError, Tokens};
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const SESSION: &str = "mcp-session-id";
+/// Bytes of a body that only says what went wrong.
+const ERROR_BODY: usize = 64 * 1024;
+const REDIRECTS: usize = 5;
+const REACH: Duration = Duration::from_secs(15);
+
+/// Why a request failed before there was an answer of the protocol.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("no TLS: {0}")]
+    Tls(String),
+    #[error("the request failed")]
+    Request(#[source] reqwest::Error),
+    #[error("an answer beyond {0} bytes")]
+    TooMuch(usize),
+    #[error("the message cannot be written")]
+    Message(#[source] serde_json::Error),
+    #[error("the login cannot be used: {0}")]
+    Login(String),
+}
+
+/// A client that follows no redirect away from where it was sent, and asks no proxy of the environment.
+pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
+    // Another part of the program may have chosen already: either is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let redirects = reqwest::redirect::Policy::custom(|attempt| {
+        let first = attempt.previous().first();
+        let same = first.is_some_and(|first| same_origin(first, attempt.url()));
+        if attempt.previous().len() > REDIRECTS || !same {
+            attempt.stop()
+        } else {
+            attempt.follow()
+        }
+    });
+    reqwest::Client::builder()
+        .redirect(redirects)
+        .connect_timeout(REACH)
+        .user_agent(concat!("ringfence/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| HttpError::Tls(error.to_string()))
+}
+
+/// Scheme, host and port are the same.
+pub(crate) fn same_origin(one: &Url, other: &Url) -> bool {
+    one.origin() == other.origin() && one.origin().is_tuple()
+}
+
+/// A body, if it is no longer than this.
+pub(crate) async fn body(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, HttpError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(HttpError::Request)? {
+        if body.len() + chunk.len() > most {
+            return Err(HttpError::TooMuch(most));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// What carries the protocol's messages.
+#[derive(Clone)]
+pub(crate) struct Carrier {
+    client: reqwest::Client,
+    headers: Arc<Vec<(HeaderName, HeaderValue)>>,
+    tokens: Option<Arc<Tokens>>,
+    /// The server spoke the newer protocol before: only its own word, not a bare status, says that it no longer does.
+    strict: bool,
+}
+
+type Failed = StreamableHttpError<HttpError>;
+
+impl Carrier {
+    pub(crate) fn new(
+        headers: &[(String, Secret)],
+        tokens: Option<Arc<Tokens>>,
+        strict: bool,
+    ) -> Result<Carrier, (String, HttpError)> {
+        let client = client().map_err(|error| ("url".to_owned(), error))?;
+        let mut sendable = Vec::new();
+        for (name, secret) in headers {
+            let value = HeaderValue::from_str(secret.reveal());
+            let pair = HeaderName::try_from(name.as_str()).ok().zip(value.ok());
+            let Some((header, mut value)) = pair else {
+                let error = HttpError::Login("it cannot be a header".to_owned());
+                return Err((format!("headers.{name}"), error));
+            };
+            value.set_sensitive(true);
+            sendable.push((header, value));
+        }
+        Ok(Carrier {
+            client,
+            headers: Arc::new(sendable),
+            tokens,
+            strict,
+        })
+    }
+
+    async fn send(
+        &self,
+        mut request: reqwest::RequestBuilder,
+        session: Option<Arc<str>>,
+        own: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<reqwest::Response, Failed> {
+        for (name, value) in self.headers.iter() {
+            request = request.header(name, value);
+        }
+        for (name, value) in own {
+            request = request.header(name, value);
+        }
+        if let Some(session) = session {
+            request = request.header(SESSION, session.as_ref());
+        }
+        if let Some(tokens) = &self.tokens {
+            let token = tokens.access(&self.client).await;
+            let token = token.map_err(|error| match error {
+                OAuthError::NotLoggedIn => StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())),
+                error @ (OAuthError::Metadata { .. }
+                | OAuthError::Issuer { .. }
+                | OAuthError::Refused { .. }
+                | OAuthError::Answer(_)
+                | OAuthError::Timeout(_)
+                | OAuthError::Request { .. }
+                | OAuthError::Keep { .. }) => StreamableHttpError::Client(HttpError::Login(error.to_string())),
+            })?;
+            request = request.bearer_auth(token.reveal());
+        }
+        let response = request.send().await;
+        let response =
+            response.map_err(|error| StreamableHttpError::Client(HttpError::Request(error.without_url())))?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())));
+        }
+        Ok(response)
+    }
+
+    /// A refusal of the first message in the newer protocol, as the answer it stands for.
+    fn older(&self, message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return None;
+        };
+        let first = matches!(request.request, ClientRequest::DiscoverRequest(_));
+        if !first || !status.is_client_error() || status == StatusCode::FORBIDDEN {
+            return None;
+        }
+        let error = match serde_json::from_slice(body) {
+            Ok(ServerJsonRpcMessage::Error(error)) => error.error,
+            _ if self.strict => return None,
+            _ => ErrorData::invalid_request(format!("refused with status {status}"), None),
+        };
+        Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
+    }
+
+    async fn answer(
+        &self,
+        message: &ClientJsonRpcMessage,
+        response: reqwest::Response,
+        attached: bool,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let status = response.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && attached {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let asks = matches!(message, ClientJsonRpcMessage::Request(_));
+        let kind = kind(&response);
+        let session = response
+            .headers()
+            .get(SESSION)
+            .and_then(|id| id.to_str().ok())
+            .map(str::to_owned);
+        if !status.is_success() {
+            let text = body(response, ERROR_BODY).await.map_err(StreamableHttpError::Client)?;
+            if let Some(answer) = self.older(message, status, &text).filter(|_| !attached) {
+                return Ok(StreamableHttpPostResponse::Json(answer, None));
+            }
+            return match serde_json::from_slice(&text) {
+                Ok(error @ ServerJsonRpcMessage::Error(_)) if asks => {
+                    Ok(StreamableHttpPostResponse::Json(error, session))
+                }
+                _ => Err(HttpStatusError::new(status.as_u16(), None).into()),
+            };
+        }
+        match kind.as_str() {
+            EVENTS => {
+                let bytes = response.bytes_stream();
+                Ok(StreamableHttpPostResponse::Sse(events(bytes), session))
+            }
+            JSON => {
+                let text = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
+                match serde_json::from_slice(&text) {
+                    Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+                    Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
+                    Err(_) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed(
+                        "an answer that cannot be read",
+                    ))),
+                }
+            }
+            _ if !asks => Ok(StreamableHttpPostResponse::Accepted),
+            other => Err(StreamableHttpError::UnexpectedContentType(Some(
+                other.chars().take(80).collect(),
+            ))),
+        }
+    }
+}
+
+/// The media type of an answer.
+fn kind(response: &reqwest::Response) -> String {
+    let kind = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+/// Events, none longer than a message may be.
+fn events<B>(
+    bytes: impl Stream<Item = reqwest::Result<B>> + Send + 'static,
+) -> BoxStream<'static, Result<Sse, SseError>>
+where
+    B: AsRef<[u8]> + Send + 'static,
+    B: Into<Vec<u8>>,
+{
+    let bounded = bytes.scan((0usize, false), |(event, ended), chunk| {
+        let bounded = chunk.map_err(HttpError::Request).and_then(|chunk| {
+            for byte in chunk.as_ref() {
+                // An empty line ends an event.
+                let line_end = matches!(byte, b'\n');
+                *event = if line_end && *ended { 0 } else { *event + 1 };
+                *ended = line_end || (*byte == b'\r' && *ended);
+                if *event > MOST_LINE {
+                    return Err(HttpError::TooMuch(MOST_LINE));
+                }
+            }
+            Ok(std::io::Cursor::new(chunk.into()))
+        });
+        std::future::ready(Some(bounded))
+    });
+    SseStream::from_bytes_stream(bounded).boxed()
+}
+
+impl StreamableHttpClient for Carrier {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        own: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let text =
+            serde_json::to_vec(&message).map_err(|error| StreamableHttpError::Client(HttpError::Message(error)))?;
+        let attached = session.is_some();
+        let request = self
+            .client
+            .post(uri.as_ref())
+            .header(header::ACCEPT, format!("{EVENTS}, {JSON}"))
+            .header(header::CONTENT_TYPE, JSON)
+            .body(text);
+        let response = self.send(request, session, own).await?;
+        self.answer(&message, response, attached).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        own: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        let request = self.client.delete(uri.as_ref());
+        self.send(request, Some(session), own).await?;
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        _: Option<String>,
+        own: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        let mut request = self.client.get(uri.as_ref()).header(header::ACCEPT, EVENTS);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = self.send(request, session, own).await?;
+        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
+        if !response.status().is_success() {
+            return Err(HttpStatusError::new(response.status().as_u16(), None).into());
+        }
+        if kind(&response) != EVENTS {
+            return Err(StreamableHttpError::UnexpectedContentType(None));
+        }
+        Ok(events(response.bytes_stream()))
+    }
+}

@@ -1,0 +1,172 @@
+//! What is remembered of servers on disk: their last listing, the protocol they spoke, and which definitions were accepted.
+//!
+//! Several processes share the folder: files are replaced whole, and pins change under a lock.
+
+mod pins;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ringfence_catalog::Listing;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::servers::{Server, Source};
+
+pub use pins::{PinError, Pinned};
+
+/// Bytes of one remembered listing.
+const MOST: u64 = 96 * 1024 * 1024;
+const VERSION: u32 = 1;
+
+/// Which protocol a server spoke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    /// 2026-07-28: `server/discover`, no handshake.
+    Modern,
+    /// 2025-11-25 or before, and it says so when asked in the newer one.
+    Legacy,
+    /// 2025-11-25 or before, and it does not answer in the newer one at all.
+    Silent,
+}
+
+/// What is remembered of one server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    version: u32,
+    /// The entry that this was learnt from: another entry under the same name begins anew.
+    entry: String,
+    /// When it was listed, in seconds since 1970.
+    pub(crate) seen: u64,
+    /// The protocol it spoke, for a server of that kind.
+    pub(crate) era: Option<Era>,
+    /// Its tools.
+    pub(crate) listing: Listing,
+}
+
+/// The folder in which it is remembered.
+#[derive(Debug, Clone)]
+pub struct Keep {
+    home: PathBuf,
+    folder: PathBuf,
+    pins: Arc<pins::Pins>,
+}
+
+/// Why something could not be remembered.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`", path.display())]
+pub struct KeepError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl Keep {
+    /// Below the data folder of Ringfence.
+    pub fn new(home: &Path) -> Keep {
+        let folder = home.join("catalog");
+        Keep {
+            home: home.to_owned(),
+            pins: Arc::new(pins::Pins::new(&folder)),
+            folder,
+        }
+    }
+
+    /// The data folder itself.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Which definitions were accepted.
+    pub(crate) fn pins(&self) -> &pins::Pins {
+        &self.pins
+    }
+
+    /// What is remembered of a server; what cannot be read is as if it were not there.
+    pub(crate) fn read(&self, server: &Server) -> Option<Kept> {
+        let path = self.file(&server.name);
+        let text = match read_bounded(&path, MOST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a remembered listing cannot be read and is ignored");
+                return None;
+            }
+        };
+        let kept: Kept = match serde_json::from_slice(&text) {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a remembered listing is damaged and is ignored");
+                return None;
+            }
+        };
+        let ours = kept.version == VERSION && kept.entry == fingerprint(&server.source);
+        (ours && kept.listing.server == server.name).then_some(kept)
+    }
+
+    /// Remembers a listing.
+    pub(crate) fn write(&self, server: &Server, era: Option<Era>, listing: Listing) -> Result<Kept, KeepError> {
+        let kept = Kept {
+            version: VERSION,
+            entry: fingerprint(&server.source),
+            seen: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
+            era,
+            listing,
+        };
+        let path = self.file(&server.name);
+        let written = serde_json::to_vec(&kept)
+            .map_err(io::Error::from)
+            .and_then(|text| replace(&path, &text));
+        match written {
+            Ok(()) => Ok(kept),
+            Err(source) => Err(KeepError { path, source }),
+        }
+    }
+
+    fn file(&self, server: &str) -> PathBuf {
+        // A server's name has no dot, so this cannot be another's.
+        let name = if server == "pins" { "pins.server" } else { server };
+        self.folder.join(format!("{name}.json"))
+    }
+}
+
+/// Tells entries apart without holding their secrets.
+fn fingerprint(source: &Source) -> String {
+    let text = match source {
+        Source::Program(program) => format!("{} {:?} {:?}", program.command, program.args, program.place),
+        Source::Remote(remote) => remote.url.to_string(),
+        Source::Interface(interface) => format!("{:?}", interface.document),
+    };
+    let digest = Sha256::digest(text.as_bytes());
+    base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
+}
+
+/// The whole file, if it is no longer than this.
+pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than it can be"));
+    }
+    Ok(text)
+}
+
+/// Replaces a file at once, readable by its owner alone; the folder is made when it is not there.
+pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(text)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

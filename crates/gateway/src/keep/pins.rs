@@ -1,0 +1,182 @@
+//! The definitions of tools as they were when first used.
+//!
+//! A pins file that cannot be read is an error, not an empty one: a changed tool must not pass as a new one.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ringfence_catalog::Tool;
+use serde::{Deserialize, Serialize};
+
+use super::{read_bounded, replace};
+
+const MOST: u64 = 32 * 1024 * 1024;
+
+/// How a tool's definition compares with the pinned one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pinned {
+    /// It had no pin, and has one now.
+    New,
+    /// It is as it was.
+    Same,
+    /// It is not what was pinned then.
+    Changed {
+        /// When the other definition was pinned.
+        since: SystemTime,
+    },
+}
+
+/// Why pins cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// The file cannot be read.
+    #[error("cannot read the pinned tools in `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not one of ours.
+    #[error("the pinned tools in `{}` are damaged; delete the file to pin every tool anew", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the pinned tools to `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pin {
+    digest: String,
+    since: u64,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    tools: BTreeMap<String, Pin>,
+}
+
+/// The pins of a home.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    path: PathBuf,
+    /// Pins that this process has seen: a tool that is as it was costs no file.
+    seen: Mutex<BTreeMap<String, Pin>>,
+}
+
+impl Pins {
+    pub(super) fn new(folder: &Path) -> Pins {
+        Pins {
+            path: folder.join("pins.json"),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Pins a tool at its first use, and compares it at every other.
+    pub(crate) fn pin(&self, tool: &Tool) -> Result<Pinned, PinError> {
+        let (name, digest) = (tool.name.as_str(), tool.digest.to_string());
+        {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.get(name).is_some_and(|pin| pin.digest == digest) {
+                return Ok(Pinned::Same);
+            }
+        }
+        let _lock = self.lock()?;
+        let mut document = self.read()?;
+        let answer = match document.tools.get(name) {
+            Some(pin) if pin.digest == digest => Pinned::Same,
+            Some(pin) => Pinned::Changed {
+                since: UNIX_EPOCH + Duration::from_secs(pin.since),
+            },
+            None => {
+                document.tools.insert(name.to_owned(), now(digest));
+                self.write(&document)?;
+                Pinned::New
+            }
+        };
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = document.tools;
+        Ok(answer)
+    }
+
+    /// Takes a tool's definition as it is now.
+    pub(crate) fn accept(&self, tool: &Tool) -> Result<(), PinError> {
+        let _lock = self.lock()?;
+        let mut document = self.read()?;
+        document
+            .tools
+            .insert(tool.name.as_str().to_owned(), now(tool.digest.to_string()));
+        self.write(&document)?;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = document.tools;
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<File, PinError> {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        let path = self.path.with_extension("lock");
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let locked = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .and_then(|()| {
+                File::options()
+                    .create(true)
+                    .truncate(false)
+                    .write(true)
+                    .mode(0o600)
+                    .open(&path)
+            })
+            .and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| PinError::Write { path, source })
+    }
+
+    fn read(&self) -> Result<Document, PinError> {
+        let text = match read_bounded(&self.path, MOST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
+            Err(source) => {
+                let path = self.path.clone();
+                return Err(PinError::Read { path, source });
+            }
+        };
+        serde_json::from_slice(&text).map_err(|source| PinError::Damaged {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    fn write(&self, document: &Document) -> Result<(), PinError> {
+        serde_json::to_vec(document)
+            .map_err(io::Error::from)
+            .and_then(|text| replace(&self.path, &text))
+            .map_err(|source| PinError::Write {
+                path: self.path.clone(),
+                source,
+            })
+    }
+}
+
+fn now(digest: String) -> Pin {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    Pin { digest, since }
+}

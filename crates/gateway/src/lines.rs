@@ -1,0 +1,329 @@
+//! One JSON message a line, to and from a server that may be hostile: everything it can make us hold or do is bounded.
+//!
+//! An answer that cannot be read fails its own call when its number can be found; a flood ends the conversation.
+
+use std::io;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, NumberOrString, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+
+/// Bytes of one message: the most of a result, and what is around it.
+pub(crate) const MOST_LINE: usize = crate::answer::MOST + 64 * 1024;
+/// Bytes of one message that are read and thrown away before the conversation ends.
+const MOST_SKIPPED: usize = 256 * 1024 * 1024;
+/// Messages that nobody asked for, in one window.
+const MOST_UNASKED: u32 = 20_000;
+const WINDOW: Duration = Duration::from_secs(10);
+/// Requests of the server that we have not answered yet.
+const MOST_OPEN: i64 = 1_000;
+/// How long a server has to read our answer to its own question.
+const READING: Duration = Duration::from_secs(10);
+const DEAF: &str = "it asks without reading the answers";
+/// Bytes of either end of a message that is too long, kept to find its number.
+const END: usize = 512;
+
+/// Why a conversation ended, when we ended it.
+#[derive(Debug, Default)]
+pub(crate) struct Fault(OnceLock<&'static str>);
+
+impl Fault {
+    fn set(&self, reason: &'static str) {
+        let _ = self.0.set(reason);
+    }
+
+    pub(crate) fn get(&self) -> Option<&'static str> {
+        self.0.get().copied()
+    }
+}
+
+/// What is under way in either direction.
+#[derive(Debug, Default)]
+struct Open {
+    /// Requests sent that have no answer.
+    ours: AtomicI64,
+    /// Requests received that we have not answered.
+    theirs: AtomicI64,
+}
+
+/// The transport.
+pub(crate) struct Lines<R, W> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    skipped: Option<Skipped>,
+    write: Arc<Mutex<Option<W>>>,
+    open: Arc<Open>,
+    fault: Arc<Fault>,
+    window: (Instant, u32),
+}
+
+/// A message that is too long: how much of it was thrown away, and its ends.
+struct Skipped {
+    bytes: usize,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+enum Read {
+    Line,
+    TooLong(Skipped),
+    End,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    pub(crate) fn new(read: R, write: W) -> (Lines<R, W>, Arc<Fault>) {
+        let fault = Arc::<Fault>::default();
+        let lines = Lines {
+            read: BufReader::with_capacity(64 * 1024, read),
+            line: Vec::new(),
+            skipped: None,
+            write: Arc::new(Mutex::new(Some(write))),
+            open: Arc::default(),
+            fault: Arc::clone(&fault),
+            window: (Instant::now(), 0),
+        };
+        (lines, fault)
+    }
+
+    /// The next line; what was read so far is kept when the caller goes away.
+    async fn next(&mut self) -> Read {
+        loop {
+            let Ok(ready) = self.read.fill_buf().await else {
+                return Read::End;
+            };
+            if ready.is_empty() {
+                return Read::End;
+            }
+            let end = ready.iter().position(|byte| *byte == b'\n');
+            let part = ready.get(..end.unwrap_or(ready.len())).unwrap_or_default();
+            let used = end.map_or(ready.len(), |end| end + 1);
+            if let Some(skipped) = &mut self.skipped {
+                skipped.add(part);
+            } else if self.line.len() + part.len() > MOST_LINE {
+                let mut skipped = Skipped::new(&self.line);
+                skipped.add(part);
+                self.skipped = Some(skipped);
+                self.line = Vec::new();
+            } else {
+                self.line.extend_from_slice(part);
+            }
+            self.read.consume(used);
+            if self
+                .skipped
+                .as_ref()
+                .is_some_and(|skipped| skipped.bytes > MOST_SKIPPED)
+            {
+                self.fault.set("it sent a message without end");
+                return Read::End;
+            }
+            if end.is_some() {
+                return self.skipped.take().map_or(Read::Line, Read::TooLong);
+            }
+        }
+    }
+
+    /// Counts what nobody asked for; whether it is too much.
+    fn unasked(&mut self) -> bool {
+        let (since, count) = &mut self.window;
+        if since.elapsed() > WINDOW {
+            (*since, *count) = (Instant::now(), 0);
+        }
+        *count += 1;
+        if *count > MOST_UNASKED {
+            self.fault.set("it floods us with messages that nobody asked for");
+        }
+        *count > MOST_UNASKED
+    }
+
+    /// A line as a message; what cannot be one is an error answer to its number, or nothing.
+    fn message(&mut self) -> Option<ServerJsonRpcMessage> {
+        let line = self.line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.line);
+        match serde_json::from_slice(line) {
+            Ok(message) => Some(message),
+            Err(error) => {
+                let number = answered(line);
+                tracing::debug!(%error, bytes = line.len(), "a message that cannot be read");
+                number.map(|number| broken("an answer that cannot be read", number))
+            }
+        }
+    }
+
+    /// Whether the conversation may go on after this message.
+    fn admit(&mut self, message: &ServerJsonRpcMessage) -> bool {
+        match message {
+            ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => {
+                if self.open.ours.fetch_sub(1, Ordering::Relaxed) > 0 {
+                    return true;
+                }
+                self.open.ours.fetch_add(1, Ordering::Relaxed);
+                !self.unasked()
+            }
+            ServerJsonRpcMessage::Request(_) => {
+                if self.open.theirs.fetch_add(1, Ordering::Relaxed) >= MOST_OPEN {
+                    self.fault.set(DEAF);
+                    return false;
+                }
+                !self.unasked()
+            }
+            ServerJsonRpcMessage::Notification(_) => !self.unasked(),
+        }
+    }
+}
+
+impl Skipped {
+    fn new(start: &[u8]) -> Skipped {
+        let mut skipped = Skipped {
+            bytes: 0,
+            head: Vec::new(),
+            tail: Vec::new(),
+        };
+        skipped.add(start);
+        skipped
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        self.bytes += part.len();
+        let room = END.saturating_sub(self.head.len()).min(part.len());
+        self.head.extend_from_slice(part.get(..room).unwrap_or_default());
+        let last = part.get(part.len().saturating_sub(END)..).unwrap_or_default();
+        self.tail.extend_from_slice(last);
+        let over = self.tail.len().saturating_sub(END);
+        self.tail.drain(..over);
+    }
+
+    /// The number of the call it answers, when it stands at one of the ends.
+    fn number(&self) -> Option<i64> {
+        number_at_end(&self.tail).or_else(|| number_at_start(&self.head))
+    }
+}
+
+/// `…,"id":7}`.
+fn number_at_end(tail: &[u8]) -> Option<i64> {
+    let text = String::from_utf8_lossy(tail);
+    let (_, last) = text.trim_end().strip_suffix('}')?.rsplit_once("\"id\"")?;
+    last.trim_start().strip_prefix(':')?.trim().parse().ok()
+}
+
+/// `{"jsonrpc":"2.0","id":7,…`, before anything that could hold another `id`.
+fn number_at_start(head: &[u8]) -> Option<i64> {
+    let text = String::from_utf8_lossy(head);
+    let (before, after) = text.split_once("\"id\"")?;
+    if before.matches('{').count() != 1 {
+        return None;
+    }
+    let digits: String = after
+        .trim_start()
+        .strip_prefix(':')?
+        .trim_start()
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    digits.parse().ok()
+}
+
+/// The number of the call that an unreadable message answers.
+fn answered(line: &[u8]) -> Option<i64> {
+    #[derive(serde::Deserialize)]
+    struct Outline {
+        id: i64,
+        #[serde(default)]
+        method: Option<serde::de::IgnoredAny>,
+    }
+    match serde_json::from_slice::<Outline>(line) {
+        Ok(outline) => outline.method.is_none().then_some(outline.id),
+        // Too deep for any reader, or cut off: look at its ends.
+        Err(_) => Skipped::new(line).number(),
+    }
+}
+
+async fn put<W: AsyncWrite + Unpin>(write: &Mutex<Option<W>>, line: &[u8]) -> io::Result<()> {
+    let mut write = write.lock().await;
+    let write = write.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+    write.write_all(line).await?;
+    write.flush().await
+}
+
+fn broken(what: &'static str, number: i64) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::error(
+        ErrorData::internal_error(what, None),
+        Some(NumberOrString::Number(number)),
+    )
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (write, open) = (Arc::clone(&self.write), Arc::clone(&self.open));
+        let answers = matches!(item, ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_));
+        if let ClientJsonRpcMessage::Request(_) = item {
+            open.ours.fetch_add(1, Ordering::Relaxed);
+        }
+        let fault = Arc::clone(&self.fault);
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            if !answers {
+                return put(&write, &line).await;
+            }
+            // A server that asks and does not read the answers would hold up everybody else's calls.
+            let Ok(put) = tokio::time::timeout(READING, put(&write, &line)).await else {
+                fault.set(DEAF);
+                return Err(io::ErrorKind::TimedOut.into());
+            };
+            open.theirs.fetch_sub(1, Ordering::Relaxed);
+            put
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if self.fault.get().is_some() {
+                return None;
+            }
+            let message = match self.next().await {
+                Read::Line => {
+                    let message = self.message();
+                    self.line.clear();
+                    // One long message must not hold its memory for the rest of the conversation.
+                    self.line.shrink_to(1024 * 1024);
+                    message
+                }
+                Read::TooLong(skipped) => {
+                    tracing::warn!(bytes = skipped.bytes, "a message that is too long was thrown away");
+                    let number = skipped.number();
+                    number.map(|number| broken(crate::answer::TOO_LONG, number))
+                }
+                Read::End => return None,
+            };
+            let Some(message) = message else {
+                if self.unasked() {
+                    return None;
+                }
+                continue;
+            };
+            return self.admit(&message).then_some(message);
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.write.lock().await.take();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

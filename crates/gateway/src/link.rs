@@ -1,0 +1,98 @@
+//! A connection to a server of either kind.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ringfence_catalog::Listing;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::answer::CallResult;
+use crate::error::{CallError, ServerError};
+use crate::keep::Era;
+use crate::openapi::Api;
+use crate::talk::Talk;
+
+pub(crate) enum Way {
+    Talk(Box<Talk>),
+    Api(Box<Api>),
+}
+
+/// The connection; dropping it ends the server, if it is a child of ours.
+pub(crate) struct Link {
+    way: Way,
+    since: Instant,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Link {
+    pub(crate) fn new(way: Way) -> Link {
+        Link {
+            way,
+            since: Instant::now(),
+            tasks: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.way {
+            Way::Talk(talk) => talk.is_closed(),
+            Way::Api(_) => false,
+        }
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    pub(crate) fn era(&self) -> Option<Era> {
+        match &self.way {
+            Way::Talk(talk) => Some(talk.era),
+            Way::Api(_) => None,
+        }
+    }
+
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        match &self.way {
+            Way::Talk(talk) => talk.footing.fault.as_ref().and_then(|fault| fault.get()),
+            Way::Api(_) => None,
+        }
+    }
+
+    /// Rings when the server says that its tools changed.
+    pub(crate) fn changed(&self) -> Option<Arc<Notify>> {
+        match &self.way {
+            Way::Talk(talk) => Some(Arc::clone(&talk.changed)),
+            Way::Api(_) => None,
+        }
+    }
+
+    /// A task that ends with the connection.
+    pub(crate) fn attach(&self, task: AbortHandle) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+
+    pub(crate) async fn list(&self, within: Duration) -> Result<Listing, ServerError> {
+        match &self.way {
+            Way::Talk(talk) => talk.list(within).await,
+            Way::Api(api) => Ok(api.listing()),
+        }
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
+        match &self.way {
+            Way::Talk(talk) => talk.call(tool, arguments).await,
+            Way::Api(api) => api.call(tool, arguments).await,
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for task in tasks.drain(..) {
+            task.abort();
+        }
+    }
+}

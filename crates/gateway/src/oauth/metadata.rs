@@ -1,0 +1,124 @@
+//! What a server says about where to log in: its protected-resource metadata and its authorization server's metadata.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::{MOST, OAuthError, WITHIN};
+use crate::http::{HttpError, body};
+use crate::servers::entry::safe;
+
+#[derive(Deserialize)]
+struct Resource {
+    #[serde(rename = "resource")]
+    name: String,
+    authorization_servers: Vec<String>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+}
+
+/// An authorization server.
+#[derive(Deserialize)]
+pub(super) struct Authority {
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: Url,
+    pub(super) token_endpoint: Url,
+    #[serde(default)]
+    pub(super) registration_endpoint: Option<Url>,
+    #[serde(default)]
+    code_challenge_methods_supported: Vec<String>,
+    #[serde(default)]
+    pub(super) authorization_response_iss_parameter_supported: bool,
+}
+
+/// Where to log in for a server, and for which scopes.
+pub(super) async fn find(client: &reqwest::Client, server: &Url) -> Result<(Authority, Vec<String>), OAuthError> {
+    let resource: Resource = first(client, &well_known(server, "oauth-protected-resource")).await?;
+    let unfit = |at: &str, detail: &str| OAuthError::Metadata {
+        at: at.chars().take(200).collect(),
+        detail: detail.to_owned(),
+    };
+    let named = Url::parse(&resource.name).ok();
+    let ours = named.is_some_and(|named| {
+        named.origin() == server.origin() && server.path().starts_with(named.path().trim_end_matches('/'))
+    });
+    if !ours {
+        return Err(unfit(&resource.name, "it speaks for another resource"));
+    }
+    let issuer = resource.authorization_servers.first().cloned().unwrap_or_default();
+    let place = Url::parse(&issuer).map_err(|error| unfit(&issuer, &error.to_string()))?;
+    if !safe(&place) {
+        return Err(unfit(&issuer, "an issuer must be https"));
+    }
+    let mut places = well_known(&place, "oauth-authorization-server");
+    places.extend(well_known(&place, "openid-configuration"));
+    let authority: Authority = first(client, &places).await?;
+    if authority.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
+        return Err(unfit(&issuer, "its metadata names another issuer"));
+    }
+    if !authority
+        .code_challenge_methods_supported
+        .iter()
+        .any(|method| method == "S256")
+    {
+        return Err(unfit(&issuer, "it does not do PKCE with S256"));
+    }
+    let endpoints = [Some(&authority.authorization_endpoint), Some(&authority.token_endpoint)];
+    let endpoints = endpoints
+        .into_iter()
+        .chain([authority.registration_endpoint.as_ref()])
+        .flatten();
+    for endpoint in endpoints {
+        if !safe(endpoint) {
+            return Err(unfit(endpoint.as_str(), "an endpoint must be https"));
+        }
+    }
+    Ok((authority, resource.scopes_supported.into_iter().take(50).collect()))
+}
+
+/// With the path after the well-known part, and at the root.
+fn well_known(base: &Url, kind: &str) -> Vec<Url> {
+    let mut places = Vec::new();
+    let path = base.path().trim_end_matches('/');
+    for path in [format!("/.well-known/{kind}{path}"), format!("/.well-known/{kind}")] {
+        let mut place = base.clone();
+        place.set_path(&path);
+        place.set_query(None);
+        place.set_fragment(None);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+async fn first<T: DeserializeOwned>(client: &reqwest::Client, places: &[Url]) -> Result<T, OAuthError> {
+    let mut last = OAuthError::NotLoggedIn;
+    for place in places {
+        match fetch(client, place).await {
+            Ok(found) => return Ok(found),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn fetch<T: DeserializeOwned>(client: &reqwest::Client, place: &Url) -> Result<T, OAuthError> {
+    let unfit = |detail: String| OAuthError::Metadata {
+        at: place.to_string(),
+        detail,
+    };
+    let request = client
+        .get(place.clone())
+        .header("accept", "application/json")
+        .timeout(WITHIN);
+    let response = request
+        .send()
+        .await
+        .map_err(|error| unfit(crate::talk::said(&HttpError::Request(error))))?;
+    if !response.status().is_success() {
+        return Err(unfit(response.status().to_string()));
+    }
+    let text = body(response, MOST).await.map_err(|error| unfit(error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| unfit(error.to_string()))
+}

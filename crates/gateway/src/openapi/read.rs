@@ -1,0 +1,316 @@
+//! Operations of a document as definitions of tools.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Method;
+use ringfence_catalog::{Definition, Hints, Listing};
+use serde_json::{Map, Value, json};
+
+use super::{Operation, Spot};
+use crate::error::ServerError;
+use crate::talk::Gathered;
+
+/// References followed for one schema, and how deep a schema goes.
+const DEFINITIONS: usize = 200;
+const DEPTH: usize = 64;
+const SCHEMAS: &str = "#/components/schemas/";
+
+type Read = (Listing, BTreeMap<String, Operation>);
+
+/// All operations.
+pub(super) fn read(server: &str, document: &Value) -> Result<Read, ServerError> {
+    let mut gathered = Gathered::new(server);
+    let mut operations = BTreeMap::new();
+    let paths = document.get("paths").and_then(Value::as_object);
+    for (path, item) in paths.into_iter().flatten() {
+        let item = resolve(document, item);
+        for method in ["get", "put", "post", "delete", "patch", "head", "options"] {
+            let Some(operation) = item.get(method) else { continue };
+            let (definition, operation) = one(document, path, method, item, operation);
+            if operations.contains_key(&definition.name) || !path.starts_with('/') {
+                tracing::warn!(
+                    server,
+                    path,
+                    method,
+                    "an operation with the name of another is left out"
+                );
+                continue;
+            }
+            operations.insert(definition.name.clone(), operation);
+            gathered.push(definition)?;
+        }
+    }
+    let text = |key: &str| document.pointer(key).and_then(Value::as_str).unwrap_or_default();
+    let about = [text("/info/title"), text("/info/description")];
+    let listing = Listing {
+        server: server.to_owned(),
+        description: about.join(". ").chars().take(2_000).collect(),
+        tools: gathered.tools,
+    };
+    Ok((listing, operations))
+}
+
+/// What a reference within the document stands for.
+fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let mut value = value;
+    for _ in 0..DEPTH {
+        let reference = value.get("$ref").and_then(Value::as_str);
+        match reference
+            .and_then(|reference| reference.strip_prefix('#'))
+            .and_then(|at| document.pointer(at))
+        {
+            Some(found) => value = found,
+            None => break,
+        }
+    }
+    value
+}
+
+fn one(document: &Value, path: &str, method: &str, item: &Value, operation: &Value) -> (Definition, Operation) {
+    let text = |key: &str| {
+        operation
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let name = text("operationId");
+    let name = if name.is_empty() { named(method, path) } else { name };
+    let mut shape = Shape::new(document);
+    let lists = [item.get("parameters"), operation.get("parameters")];
+    for parameter in lists.into_iter().flatten().filter_map(Value::as_array).flatten() {
+        shape.parameter(resolve(document, parameter));
+    }
+    if let Some(body) = operation.get("requestBody") {
+        shape.body(resolve(document, body));
+    }
+    let (input, spots) = shape.finish();
+    let texts = [text("summary"), text("description")];
+    let texts: Vec<&str> = texts
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+        .collect();
+    let tags = operation.get("tags").and_then(Value::as_array).into_iter().flatten();
+    let definition = Definition {
+        name,
+        title: None,
+        description: texts.join("\n\n"),
+        input,
+        output: output(document, operation),
+        hints: Hints {
+            read_only: Some(matches!(method, "get" | "head" | "options")),
+            destructive: (method == "delete").then_some(true),
+            idempotent: Some(!matches!(method, "post" | "patch")),
+            open_world: None,
+        },
+        tags: tags.filter_map(Value::as_str).map(str::to_owned).take(32).collect(),
+    };
+    let operation = Operation {
+        method: method.to_ascii_uppercase().parse().unwrap_or(Method::GET),
+        path: path.to_owned(),
+        spots,
+    };
+    (definition, operation)
+}
+
+/// `get_items_id` for `GET /items/{id}`.
+fn named(method: &str, path: &str) -> String {
+    let words = path
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// The schema of the first success that is JSON.
+fn output(document: &Value, operation: &Value) -> Option<Value> {
+    let responses = operation.get("responses")?.as_object()?;
+    let success = responses
+        .iter()
+        .find(|(status, _)| status.starts_with('2'))
+        .map(|(_, response)| response)?;
+    let schema = json_schema(resolve(document, success))?;
+    let mut definitions = Definitions::new(document);
+    let mut schema = definitions.take(schema, 0);
+    definitions.put(&mut schema);
+    Some(schema)
+}
+
+fn json_schema(holder: &Value) -> Option<&Value> {
+    let content = holder.get("content")?.as_object()?;
+    let found = content.iter().find(|(kind, _)| kind.contains("json"));
+    found.and_then(|(_, media)| media.get("schema"))
+}
+
+/// One object schema of all parameters and the body.
+struct Shape<'a> {
+    definitions: Definitions<'a>,
+    properties: Map<String, Value>,
+    required: BTreeSet<String>,
+    spots: BTreeMap<String, (Spot, String)>,
+}
+
+impl<'a> Shape<'a> {
+    fn new(document: &'a Value) -> Shape<'a> {
+        Shape {
+            definitions: Definitions::new(document),
+            properties: Map::new(),
+            required: BTreeSet::new(),
+            spots: BTreeMap::new(),
+        }
+    }
+
+    fn parameter(&mut self, parameter: &Value) {
+        let Some(called) = parameter.get("name").and_then(Value::as_str) else {
+            return;
+        };
+        let spot = match parameter.get("in").and_then(Value::as_str) {
+            Some("path") => Spot::Path,
+            Some("query") => Spot::Query,
+            Some("header") => Spot::Header,
+            _ => return,
+        };
+        // What the protocol or the operator sets is not the caller's.
+        let lower = called.to_ascii_lowercase();
+        if spot == Spot::Header
+            && ["authorization", "accept", "content-type", "cookie", "host"].contains(&lower.as_str())
+        {
+            return;
+        }
+        let none = json!({});
+        let mut schema = self.definitions.take(parameter.get("schema").unwrap_or(&none), 0);
+        let described = parameter.get("description").and_then(Value::as_str);
+        if let (Value::Object(schema), Some(text)) = (&mut schema, described) {
+            schema.entry("description").or_insert_with(|| text.into());
+        }
+        let required = spot == Spot::Path || parameter.get("required").and_then(Value::as_bool) == Some(true);
+        self.add(called, spot, schema, required);
+    }
+
+    fn body(&mut self, body: &Value) {
+        let Some(schema) = json_schema(body) else { return };
+        let needed = body.get("required").and_then(Value::as_bool) == Some(true);
+        let plain = resolve(self.definitions.document, schema);
+        let simple = plain.get("type").and_then(Value::as_str) == Some("object")
+            && ["oneOf", "anyOf", "allOf"].iter().all(|key| plain.get(*key).is_none())
+            && plain
+                .get("additionalProperties")
+                .is_none_or(|more| *more == Value::Bool(false));
+        if let Some(properties) = plain.get("properties").and_then(Value::as_object).filter(|_| simple) {
+            let wanted: BTreeSet<&str> = plain
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            for (name, schema) in properties {
+                let schema = self.definitions.take(schema, 0);
+                self.add(name, Spot::Field, schema, needed && wanted.contains(name.as_str()));
+            }
+        } else {
+            let schema = self.definitions.take(schema, 0);
+            self.add("body", Spot::Body, schema, needed);
+        }
+    }
+
+    fn add(&mut self, called: &str, spot: Spot, schema: Value, required: bool) {
+        let prefix = match spot {
+            Spot::Path => "path_",
+            Spot::Query => "query_",
+            Spot::Header => "header_",
+            Spot::Field | Spot::Body => "body_",
+        };
+        let again =
+            |known: Option<&(Spot, String)>| known.is_some_and(|(known, name)| *known == spot && name == called);
+        let taken = self.spots.contains_key(called) && !again(self.spots.get(called));
+        let name = if taken {
+            format!("{prefix}{called}")
+        } else {
+            called.to_owned()
+        };
+        if required {
+            self.required.insert(name.clone());
+        }
+        self.properties.insert(name.clone(), schema);
+        self.spots.insert(name, (spot, called.to_owned()));
+    }
+
+    fn finish(self) -> (Value, BTreeMap<String, (Spot, String)>) {
+        let mut schema = json!({
+            "type": "object", "properties": self.properties, "required": self.required, "additionalProperties": false,
+        });
+        self.definitions.put(&mut schema);
+        (schema, self.spots)
+    }
+}
+
+/// Schemas of the document that one schema refers to, as its own `$defs`.
+struct Definitions<'a> {
+    document: &'a Value,
+    taken: BTreeMap<String, Value>,
+}
+
+impl<'a> Definitions<'a> {
+    fn new(document: &'a Value) -> Definitions<'a> {
+        Definitions {
+            document,
+            taken: BTreeMap::new(),
+        }
+    }
+
+    /// The schema with references to its own definitions; references to anywhere else allow anything.
+    fn take(&mut self, schema: &Value, depth: usize) -> Value {
+        if depth > DEPTH {
+            return json!({});
+        }
+        match schema {
+            Value::Object(keys) => {
+                if let Some(reference) = keys.get("$ref").and_then(Value::as_str) {
+                    return self.reference(reference, depth);
+                }
+                let mut taken: Map<String, Value> = keys
+                    .iter()
+                    .map(|(key, value)| (key.clone(), self.take(value, depth + 1)))
+                    .collect();
+                nullable(&mut taken);
+                Value::Object(taken)
+            }
+            Value::Array(values) => values.iter().map(|value| self.take(value, depth + 1)).collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
+        }
+    }
+
+    fn reference(&mut self, reference: &str, depth: usize) -> Value {
+        let name = reference.strip_prefix(SCHEMAS).filter(|name| !name.contains('/'));
+        let found = reference.strip_prefix('#').and_then(|at| self.document.pointer(at));
+        let (Some(name), Some(found)) = (name, found) else {
+            return json!({});
+        };
+        if !self.taken.contains_key(name) {
+            if self.taken.len() >= DEFINITIONS {
+                return json!({});
+            }
+            self.taken.insert(name.to_owned(), Value::Null);
+            let schema = self.take(found, depth + 1);
+            self.taken.insert(name.to_owned(), schema);
+        }
+        json!({"$ref": format!("#/$defs/{name}")})
+    }
+
+    fn put(self, schema: &mut Value) {
+        if let (Value::Object(keys), false) = (schema, self.taken.is_empty()) {
+            keys.insert("$defs".to_owned(), Value::Object(self.taken.into_iter().collect()));
+        }
+    }
+}
+
+/// `nullable` of 3.0 as 3.1 writes it.
+fn nullable(keys: &mut Map<String, Value>) {
+    if keys.remove("nullable") == Some(Value::Bool(true))
+        && let Some(Value::String(kind)) = keys.get("type").cloned()
+    {
+        keys.insert("type".to_owned(), json!([kind, "null"]));
+    }
+}

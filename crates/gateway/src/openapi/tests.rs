@@ -1,0 +1,76 @@
+use super::*;
+
+fn listed() -> (Listing, BTreeMap<String, Operation>) {
+    let document = json!({
+        "openapi": "3.0.0",
+        "paths": {
+            "/items/{id}": {
+                "parameters": [{"name": "id", "in": "path", "schema": {"type": "string"}}],
+                "put": {
+                    "operationId": "put",
+                    "parameters": [{"name": "id", "in": "query", "schema": {"type": "integer", "nullable": true}}],
+                    "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Item"}}}},
+                },
+                "get": {},
+            },
+        },
+        "components": {"schemas": {"Item": {"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string"}, "child": {"$ref": "#/components/schemas/Item"}, "far": {"$ref": "https://example.com/x"},
+        }}}},
+    });
+    read::read("one", &document).unwrap()
+}
+
+#[test]
+fn an_operation_becomes_one_object_of_arguments() {
+    let (listing, operations) = listed();
+    let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["get_items_id", "put"]);
+    let put = listing.tools.last().unwrap();
+    let item = json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string"}, "child": {"$ref": "#/$defs/Item"}, "far": {}}});
+    let expected = json!({
+        "type": "object", "additionalProperties": false, "required": ["id", "name"],
+        "properties": {
+            "id": {"type": "string"}, "query_id": {"type": ["integer", "null"]},
+            "name": {"type": "string"}, "child": {"$ref": "#/$defs/Item"}, "far": {},
+        },
+        "$defs": {"Item": item},
+    });
+    assert_eq!(put.input, expected);
+    assert_eq!(operations["put"].spots["query_id"], (Spot::Query, "id".to_owned()));
+}
+
+#[test]
+fn a_path_part_cannot_leave_its_place() {
+    assert_eq!(encode("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
+    assert_eq!(encode("ä"), "%C3%A4");
+}
+
+#[test]
+fn requests_go_where_the_document_says_and_only_safely() {
+    for (servers, from, expected) in [
+        (
+            json!([{"url": "https://a.example/v1"}]),
+            None,
+            Some("https://a.example/v1"),
+        ),
+        (json!([{"url": "http://a.example/v1"}]), None, None),
+        (
+            json!([{"url": "/v2"}]),
+            Some("https://b.example/doc.json"),
+            Some("https://b.example/v2"),
+        ),
+        (json!([{"url": "/v2"}]), None, None),
+        (
+            json!([{"url": "https://{h}/", "variables": {"h": {"default": "c.example"}}}]),
+            None,
+            Some("https://c.example/"),
+        ),
+        (json!([{"url": "https://me@a.example/"}]), None, None),
+    ] {
+        let from = from.map(|from| Url::parse(from).unwrap());
+        let found = base(&json!({"servers": servers}), from.as_ref());
+        assert_eq!(found.as_ref().map(Url::as_str), expected);
+    }
+}

@@ -1,0 +1,526 @@
+//! A conversation with an MCP server, whatever carries it: which protocol, its tools, a call.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use ringfence_catalog::{Definition, Hints, Listing};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams,
+    ElicitResult, ErrorCode, Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
+    ServiceError,
+};
+use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::AuthRequiredError;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use crate::answer::{CallResult, MOST, TOO_LONG};
+use crate::credential::Scrubber;
+use crate::error::{CallError, ServerError};
+use crate::keep::Era;
+use crate::lines::Fault;
+use crate::process::Process;
+
+/// Bounds of a listing.
+const PAGES: usize = 1_000;
+pub(crate) const TOOLS: usize = 10_000;
+pub(crate) const BYTES: usize = 64 * 1024 * 1024;
+const CURSOR: usize = 64 * 1024;
+/// The library waits this long for an answer in the newer protocol before it tries the older one.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// What the server may say to us without being asked: that its tools changed.
+pub(crate) struct Ear {
+    changed: Arc<Notify>,
+}
+
+impl rmcp::ClientHandler for Ear {
+    fn get_info(&self) -> ClientConfig {
+        let me = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), me)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "elicitation is not offered",
+            None,
+        ))
+    }
+
+    #[expect(deprecated, reason = "older servers still ask for it, and are refused")]
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "roots are not offered",
+            None,
+        ))
+    }
+}
+
+/// What a conversation rests on besides its transport.
+#[derive(Default)]
+pub(crate) struct Footing {
+    pub(crate) process: Option<Arc<Process>>,
+    /// Whatever a spawner gave us: held only to end the server when it is dropped.
+    pub(crate) _guard: Option<Box<dyn Any + Send + Sync>>,
+    pub(crate) fault: Option<Arc<Fault>>,
+}
+
+/// A conversation.
+pub(crate) struct Talk {
+    server: String,
+    scrubber: Scrubber,
+    service: RunningService<RoleClient, Ear>,
+    pub(crate) footing: Footing,
+    pub(crate) changed: Arc<Notify>,
+    pub(crate) era: Era,
+}
+
+/// Whose conversation, and what is known of its protocol.
+pub(crate) struct Opening<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) scrubber: Scrubber,
+    pub(crate) seen: Option<Era>,
+    pub(crate) within: Duration,
+}
+
+impl Talk {
+    /// Opens a conversation in whichever protocol the server speaks; the older one only by its own word.
+    pub(crate) async fn open<T>(opening: Opening<'_>, transport: T, footing: Footing) -> Result<Talk, ServerError>
+    where
+        T: Transport<RoleClient> + Send + 'static,
+    {
+        let Opening {
+            server,
+            scrubber,
+            seen,
+            within,
+        } = opening;
+        let changed = Arc::<Notify>::default();
+        let ear = Ear {
+            changed: Arc::clone(&changed),
+        };
+        let lifecycle = match seen {
+            Some(Era::Silent) => ClientLifecycleMode::Initialize,
+            _ => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
+        };
+        let since = Instant::now();
+        let opened = tokio::time::timeout(within, begin(ear, transport, lifecycle)).await;
+        let Ok(opened) = opened else {
+            let words = footing
+                .process
+                .as_ref()
+                .map(|process| process.words())
+                .unwrap_or_default();
+            if !words.is_empty() {
+                tracing::warn!(server, words, "a server that does not answer said this");
+            }
+            return Err(ServerError::Timeout {
+                server: server.to_owned(),
+                step: "the first message",
+                after: within,
+            });
+        };
+        let service = match opened {
+            Ok(service) => service,
+            Err(error) => return Err(unopened(server, &scrubber, &error, &footing).await),
+        };
+        let legacy = service
+            .peer()
+            .peer_info()
+            .is_none_or(|peer| peer.protocol_version.has_initialize());
+        let silent = seen == Some(Era::Silent) || since.elapsed() >= PROBE;
+        let era = match (legacy, silent) {
+            (false, _) => Era::Modern,
+            (true, false) => Era::Legacy,
+            (true, true) => Era::Silent,
+        };
+        if seen == Some(Era::Modern) && era == Era::Silent {
+            return Err(ServerError::Downgrade {
+                server: server.to_owned(),
+                detail: format!("silent for {} ms", PROBE.as_millis()),
+            });
+        }
+        let talk = Talk {
+            server: server.to_owned(),
+            scrubber,
+            service,
+            footing,
+            changed,
+            era,
+        };
+        talk.subscribe();
+        Ok(talk)
+    }
+
+    fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    /// In the newer protocol a server tells of changes only to those who listen.
+    fn subscribe(&self) {
+        let tells = self.peer().peer_info().is_some_and(|peer| {
+            let tools = peer.capabilities.tools.as_ref();
+            tools.is_some_and(|tools| tools.list_changed == Some(true))
+        });
+        if self.era != Era::Modern || !tells {
+            return;
+        }
+        let (peer, changed) = (self.peer().clone(), Arc::clone(&self.changed));
+        let server = self.server.clone();
+        tokio::spawn(async move {
+            let filter = SubscriptionFilter::builder().tools_list_changed().build();
+            let mut subscription = match peer.listen(filter).await {
+                Ok(subscription) => subscription,
+                Err(error) => {
+                    tracing::debug!(server, %error, "no subscription to changes of its tools");
+                    return;
+                }
+            };
+            drop(peer);
+            while let Ok(Some(_)) = subscription.next().await {
+                changed.notify_one();
+            }
+        });
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.peer().is_transport_closed()
+    }
+
+    /// What the server says of itself.
+    fn description(&self) -> String {
+        let peer = self.peer().peer_info();
+        let said = peer.and_then(|peer| {
+            let own = peer.server_info.as_ref().and_then(|own| own.description.clone());
+            peer.instructions.clone().or(own)
+        });
+        self.scrubber.clean(&said.unwrap_or_default())
+    }
+
+    /// All its tools, page by page, within bounds.
+    pub(crate) async fn list(&self, within: Duration) -> Result<Listing, ServerError> {
+        let server = self.server.clone();
+        match tokio::time::timeout(within, self.pages()).await {
+            Ok(Ok(tools)) => Ok(Listing {
+                server,
+                description: self.description(),
+                tools,
+            }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(ServerError::Timeout {
+                server,
+                step: "`tools/list`",
+                after: within,
+            }),
+        }
+    }
+
+    async fn pages(&self) -> Result<Vec<Definition>, ServerError> {
+        let mut gathered = Gathered::new(&self.server);
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES {
+            let mut params = PaginatedRequestParams::default();
+            params.cursor.clone_from(&cursor);
+            let request = ListToolsRequest {
+                params: cursor.is_some().then_some(params),
+                ..ListToolsRequest::default()
+            };
+            let answer = self.peer().send_request(ClientRequest::ListToolsRequest(request)).await;
+            let page = match answer {
+                Ok(ServerResult::ListToolsResult(page)) => serde_json::to_value(page).unwrap_or_default(),
+                // One tool that is not as it should be must not hide the others.
+                Ok(ServerResult::CustomResult(page)) => page.0,
+                Ok(_) => return Err(self.unlisted("its answer is no list")),
+                Err(error) => return Err(self.unlistable(error).await),
+            };
+            let Some(Value::Array(tools)) = page.get("tools") else {
+                return Err(self.unlisted("its answer has no `tools`"));
+            };
+            for tool in tools {
+                gathered.add(tool)?;
+            }
+            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            match next {
+                None => return Ok(gathered.tools),
+                Some(next) if cursor.as_deref() == Some(next.as_str()) => {
+                    return Err(self.unlisted("the same cursor came twice"));
+                }
+                Some(next) if next.len() > CURSOR => return Err(self.unlisted("a cursor longer than 64 KiB")),
+                Some(next) => cursor = Some(next),
+            }
+        }
+        Err(ServerError::TooMuch {
+            server: self.server.clone(),
+            what: "pages of tools",
+            limit: PAGES,
+        })
+    }
+
+    fn unlisted(&self, detail: &str) -> ServerError {
+        ServerError::List {
+            server: self.server.clone(),
+            detail: self.scrubber.clean(detail),
+        }
+    }
+
+    async fn unlistable(&self, error: ServiceError) -> ServerError {
+        if let ServiceError::TransportClosed = error {
+            return ServerError::Closed {
+                server: self.server.clone(),
+                detail: self.end().await,
+            };
+        }
+        self.unlisted(&said(&error))
+    }
+
+    /// Calls a tool; dropping the future tells the server that nobody waits any more.
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let (server, tool) = (self.server.clone(), tool.to_owned());
+        match self.peer().call_tool_once(params).await {
+            Ok(CallToolResponse::Complete(result)) => Ok(result.into()),
+            Ok(CallToolResponse::InputRequired(_)) => Err(CallError::Wants {
+                server,
+                tool,
+                what: "more input from a person",
+            }),
+            // A task goes on after the call; nobody here would come back for it.
+            Ok(_) => Err(CallError::Wants {
+                server,
+                tool,
+                what: "to go on after the call",
+            }),
+            Err(ServiceError::McpError(error)) if error.message == TOO_LONG => Err(CallError::TooMuch {
+                server,
+                tool,
+                what: "bytes",
+                limit: MOST,
+            }),
+            Err(ServiceError::McpError(error)) => Err(CallError::Refused {
+                server,
+                tool,
+                code: error.code.0.into(),
+                message: self.scrubber.clean(&error.message),
+            }),
+            Err(ServiceError::UnexpectedResponse) => Err(CallError::Malformed {
+                server,
+                tool,
+                detail: "neither content nor structured content".to_owned(),
+            }),
+            Err(ServiceError::TransportClosed) => Err(CallError::Lost {
+                server,
+                tool,
+                detail: self.end().await,
+            }),
+            Err(error) if login(&error) => Err(ServerError::Login { server }.into()),
+            Err(error) => Err(CallError::Lost {
+                server,
+                tool,
+                detail: self.scrubber.clean(&said(&error)),
+            }),
+        }
+    }
+
+    /// Why it ended, as far as is known.
+    pub(crate) async fn end(&self) -> String {
+        self.scrubber.clean(&ending(&self.footing).await)
+    }
+}
+
+type Begun = Result<RunningService<RoleClient, Ear>, ClientInitializeError>;
+
+/// Boxed, so that the compiler need not look into it for every transport.
+fn begin<T>(ear: Ear, transport: T, lifecycle: ClientLifecycleMode) -> BoxFuture<'static, Begun>
+where
+    T: Transport<RoleClient> + Send + 'static,
+{
+    Box::pin(rmcp::service::serve_client_with_lifecycle(ear, transport, lifecycle))
+}
+
+async fn ending(footing: &Footing) -> String {
+    if let Some(fault) = footing.fault.as_ref().and_then(|fault| fault.get()) {
+        return fault.to_owned();
+    }
+    match &footing.process {
+        Some(process) => process.end().await,
+        None => "the server closed it".to_owned(),
+    }
+}
+
+async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeError, footing: &Footing) -> ServerError {
+    let server = server.to_owned();
+    if error.is_authorization_required() {
+        return ServerError::Login { server };
+    }
+    if let ClientInitializeError::ConnectionClosed(_) = error {
+        let detail = scrubber.clean(&ending(footing).await);
+        return ServerError::Closed { server, detail };
+    }
+    // What was received instead may be long, and is the server's.
+    let strange = matches!(
+        error,
+        ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_)
+    );
+    let detail = if strange {
+        "the first answer is not one of the protocol".to_owned()
+    } else {
+        said(error)
+    };
+    ServerError::Connect {
+        server,
+        detail: scrubber.clean(&detail),
+    }
+}
+
+/// Whether the server wants a login.
+fn login(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else {
+        return false;
+    };
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
+    while let Some(cause) = source {
+        if cause.is::<AuthRequiredError>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Tools of a listing so far, bounded.
+pub(crate) struct Gathered<'a> {
+    server: &'a str,
+    bytes: usize,
+    names: std::collections::HashSet<String>,
+    pub(crate) tools: Vec<Definition>,
+}
+
+impl<'a> Gathered<'a> {
+    pub(crate) fn new(server: &'a str) -> Gathered<'a> {
+        Gathered {
+            server,
+            bytes: 0,
+            names: std::collections::HashSet::new(),
+            tools: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, tool: &Value) -> Result<(), ServerError> {
+        if let Some(tool) = definition(tool) {
+            self.push(tool)
+        } else {
+            tracing::warn!(server = self.server, "a tool without a name or schema is left out");
+            Ok(())
+        }
+    }
+
+    /// One more tool; the first of a name counts.
+    pub(crate) fn push(&mut self, tool: Definition) -> Result<(), ServerError> {
+        let too_much = |what, limit| ServerError::TooMuch {
+            server: self.server.to_owned(),
+            what,
+            limit,
+        };
+        if self.tools.len() == TOOLS {
+            return Err(too_much("tools", TOOLS));
+        }
+        self.bytes += weight(&tool);
+        if self.bytes > BYTES {
+            return Err(too_much("bytes of tools", BYTES));
+        }
+        if self.names.insert(tool.name.clone()) {
+            self.tools.push(tool);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a definition as JSON.
+fn weight(tool: &Definition) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail, and what cannot be written as JSON came from JSON.
+    let _ = serde_json::to_writer(&mut count, tool);
+    count.0
+}
+
+/// A tool as the protocol writes it.
+fn definition(tool: &Value) -> Option<Definition> {
+    let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
+    let name = text("name").filter(|name| !name.is_empty())?;
+    let input = tool
+        .get("inputSchema")
+        .filter(|schema| schema.is_object() || schema.is_boolean())?;
+    let output = tool
+        .get("outputSchema")
+        .filter(|schema| schema.is_object() || schema.is_boolean());
+    let notes = tool.get("annotations");
+    let hint = |key: &str| notes.and_then(|notes| notes.get(key)).and_then(Value::as_bool);
+    let title = text("title").or_else(|| {
+        let title = notes.and_then(|notes| notes.get("title"));
+        title.and_then(Value::as_str).map(str::to_owned)
+    });
+    let meta = tool.get("_meta");
+    let tags = meta
+        .and_then(|meta| meta.get("tags").or_else(|| meta.pointer("/_fastmcp/tags")))
+        .and_then(Value::as_array);
+    let tags = tags.into_iter().flatten().filter_map(Value::as_str).take(32);
+    Some(Definition {
+        name,
+        title,
+        description: text("description").unwrap_or_default(),
+        input: input.clone(),
+        output: output.cloned(),
+        hints: Hints {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        },
+        tags: tags.map(str::to_owned).collect(),
+    })
+}

@@ -1,0 +1,288 @@
+//! All upstream servers of a process: one catalog of their tools, one connection to each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ringfence_catalog::{Catalog, Tool};
+use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+
+use crate::answer::CallResult;
+use crate::credential::Environment;
+use crate::error::{CallError, ServerError};
+use crate::keep::{Era, Keep, PinError, Pinned};
+use crate::servers::entry::nearest;
+use crate::servers::{Notice, Servers};
+use crate::spawner::Spawner;
+use crate::upstream::{Condition, Reached, Seen, Upstream};
+
+/// Events that wait for a slow reader.
+const EVENTS: usize = 256;
+
+/// What upstream servers need from the program.
+#[derive(Clone)]
+pub struct Options {
+    /// What `env:NAME` and `${NAME}` read, and where `PATH` comes from.
+    pub environment: Environment,
+    /// Sandboxes for servers whose entry names a policy.
+    pub spawner: Option<Arc<dyn Spawner>>,
+    /// How long a server has to start and say its first words.
+    pub connect: Duration,
+    /// How long it has to list its tools.
+    pub list: Duration,
+}
+
+impl Options {
+    /// The usual times: 30 s each to connect and to list.
+    pub fn new(environment: Environment) -> Options {
+        Options {
+            environment,
+            spawner: None,
+            connect: Duration::from_secs(30),
+            list: Duration::from_secs(30),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("connect", &self.connect)
+            .field("list", &self.list)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something that happened to a server, for the journal and for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// Its tools are not what they were.
+    Changed {
+        /// The server.
+        server: String,
+        /// Tools with another definition.
+        changed: Vec<String>,
+        /// New tools.
+        added: Vec<String>,
+        /// Tools that are gone.
+        gone: Vec<String>,
+    },
+    /// It spoke 2026-07-28 before, and now says that it does not.
+    OlderProtocol {
+        /// The server.
+        server: String,
+    },
+}
+
+/// How a listing went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Tools it has.
+    pub tools: usize,
+    /// The protocol it speaks, for a server that speaks MCP.
+    pub era: Option<Era>,
+}
+
+/// The tools of all servers as last seen.
+#[derive(Debug)]
+pub struct Known {
+    /// Under canonical names.
+    pub catalog: Catalog,
+    /// Rises with every change: whoever builds on the catalog compares it.
+    pub generation: u64,
+}
+
+/// All upstream servers; cheap to clone.
+#[derive(Clone)]
+pub struct Upstreams {
+    hub: Arc<Hub>,
+    each: Arc<BTreeMap<String, Arc<Upstream>>>,
+    servers: Arc<Servers>,
+}
+
+impl fmt::Debug for Upstreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.each.keys()).finish()
+    }
+}
+
+/// What all servers share.
+pub(crate) struct Hub {
+    pub(crate) keep: Keep,
+    pub(crate) options: Options,
+    generation: AtomicU64,
+    known: Mutex<Option<Arc<Known>>>,
+    events: broadcast::Sender<Happened>,
+}
+
+impl Hub {
+    pub(crate) fn tell(&self, happened: Happened) {
+        tracing::info!(?happened, "upstream");
+        // Nobody listening is fine: the journal subscribes when it wants to.
+        let _ = self.events.send(happened);
+    }
+
+    pub(crate) fn renew(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Upstreams {
+    /// Knows what was remembered of these servers; connects to none.
+    pub fn new(servers: Servers, keep: Keep, options: Options) -> Upstreams {
+        let (events, _) = broadcast::channel(EVENTS);
+        let hub = Arc::new(Hub {
+            keep,
+            options,
+            generation: AtomicU64::new(1),
+            known: Mutex::new(None),
+            events,
+        });
+        let upstream = |server: &crate::servers::Server| {
+            let kept = hub.keep.read(server);
+            let seen = kept.map(|kept| Seen::new(kept.listing, kept.era, false));
+            let upstream = Upstream::new(server.clone(), Arc::downgrade(&hub), seen);
+            (server.name.clone(), upstream)
+        };
+        let upstreams = servers.iter().map(upstream).collect();
+        Upstreams {
+            hub: Arc::clone(&hub),
+            each: Arc::new(upstreams),
+            servers: Arc::new(servers),
+        }
+    }
+
+    /// The servers as configured.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// What the operator should know of them.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.servers.notices()
+    }
+
+    /// What happens to them from now on.
+    pub fn events(&self) -> broadcast::Receiver<Happened> {
+        self.hub.events.subscribe()
+    }
+
+    /// How a server is doing.
+    pub fn condition(&self, server: &str) -> Result<Condition, ServerError> {
+        Ok(self.upstream(server)?.condition())
+    }
+
+    fn upstream(&self, server: &str) -> Result<&Arc<Upstream>, ServerError> {
+        self.each.get(server).ok_or_else(|| {
+            let names: Vec<&str> = self.each.keys().map(String::as_str).collect();
+            ServerError::Unknown {
+                server: server.chars().take(80).collect(),
+                nearest: nearest(server, &names).map(str::to_owned),
+            }
+        })
+    }
+
+    /// The tools as last seen, without asking anybody: listed, or remembered from another day.
+    pub fn known(&self) -> Arc<Known> {
+        let generation = self.hub.generation.load(Ordering::Acquire);
+        let mut known = self.hub.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.generation == generation) {
+            return Arc::clone(known);
+        }
+        let seen = self.each.values().filter_map(|upstream| upstream.seen());
+        let catalog = Catalog::new(seen.map(|seen| seen.listing.clone()));
+        let new = Arc::new(Known { catalog, generation });
+        *known = Some(Arc::clone(&new));
+        new
+    }
+
+    /// The tools as last seen; servers that were never listed are listed now, all at once. One that fails has no tools,
+    /// and says why under its name.
+    pub async fn catalog(&self) -> (Arc<Known>, BTreeMap<String, ServerError>) {
+        let unseen = self.each.values().filter(|upstream| upstream.seen().is_none());
+        let failed = self.list(unseen.cloned().collect()).await;
+        let failed = failed
+            .into_iter()
+            .filter_map(|(server, listed)| Some((server, listed.err()?)));
+        let failed = failed.collect();
+        (self.known(), failed)
+    }
+
+    /// Lists a server, or all at once, anew.
+    pub async fn refresh(&self, server: Option<&str>) -> BTreeMap<String, Result<Status, ServerError>> {
+        let upstreams = match server {
+            None => self.each.values().cloned().collect(),
+            Some(server) => match self.upstream(server) {
+                Ok(upstream) => vec![Arc::clone(upstream)],
+                Err(error) => return BTreeMap::from([(server.to_owned(), Err(error))]),
+            },
+        };
+        self.list(upstreams).await
+    }
+
+    async fn list(&self, upstreams: Vec<Arc<Upstream>>) -> BTreeMap<String, Result<Status, ServerError>> {
+        let listing = |upstream: Arc<Upstream>| async move {
+            let listed = upstream.refresh().await.map(|seen| Status {
+                tools: seen.listing.tools.len(),
+                era: seen.era,
+            });
+            (upstream.name().to_owned(), listed)
+        };
+        futures::future::join_all(upstreams.into_iter().map(listing))
+            .await
+            .into_iter()
+            .collect()
+    }
+
+    /// Connects a server that is not, so that its tools are known as they are now. Costs nothing when it is connected.
+    pub async fn ready(&self, server: &str) -> Result<(), ServerError> {
+        self.upstream(server)?.link().await.map(|_: (_, Reached)| ())
+    }
+
+    /// Whether a server's tools were listed by this process.
+    pub fn is_fresh(&self, server: &str) -> bool {
+        self.each
+            .get(server)
+            .and_then(|upstream| upstream.seen())
+            .is_some_and(|seen| seen.fresh)
+    }
+
+    /// Calls a tool by the name its server gave it. A caller that goes away cancels the call.
+    pub async fn call(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+    ) -> Result<CallResult, CallError> {
+        let upstream = self.upstream(server)?;
+        match tokio::time::timeout(timeout, upstream.call(tool, arguments)).await {
+            Ok(result) => result,
+            Err(_) => Err(CallError::Timeout {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                after: timeout,
+            }),
+        }
+    }
+
+    /// Pins a tool's definition at its first use; says whether it is still the pinned one.
+    pub fn pin(&self, tool: &Tool) -> Result<Pinned, PinError> {
+        self.hub.keep.pins().pin(tool)
+    }
+
+    /// Takes a tool's definition as it is now for the pinned one.
+    pub fn accept(&self, tool: &Tool) -> Result<(), PinError> {
+        self.hub.keep.pins().accept(tool)
+    }
+
+    /// Ends every connection; children die with them.
+    pub fn close(&self) {
+        for upstream in self.each.values() {
+            upstream.close();
+        }
+    }
+}

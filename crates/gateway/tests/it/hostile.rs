@@ -1,0 +1,160 @@
+//! Programs that hang, flood, crash and lie: the others keep working, the error names the server, memory and time are bounded.
+
+use std::time::{Duration, Instant};
+
+use ringfence_gateway::{CallError, Condition, ServerError};
+use serde_json::json;
+
+use crate::harness::{Bench, bench, entry};
+
+/// Most that this process may ever have held.
+const MEMORY: u64 = 600 * 1024 * 1024;
+
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib * 1024
+}
+
+async fn neighbour_works(bench: &Bench) {
+    assert_eq!(
+        bench.value("good", "echo", json!({"text": "still here"})).await,
+        json!("still here")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_loses_only_its_call() {
+    let bench = bench(&json!({"good": entry("echo"), "bad": entry("hang")}));
+    let start = Instant::now();
+    let bad = bench
+        .call_within("bad", "echo", json!({"text": "x"}), Duration::from_millis(1_500))
+        .await;
+    let error = bad.unwrap_err();
+    assert_eq!(error.to_string(), "server `bad`: `echo` did not answer within 1500 ms");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    neighbour_works(&bench).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_end_the_conversation_and_nothing_else() {
+    let bench = bench(&json!({
+        "good": entry("echo"), "flood": entry("flood"), "chatter": entry("chatter"), "nag": entry("nag"),
+    }));
+    for (server, word) in [
+        ("flood", "it sent a message without end"),
+        ("chatter", "it floods us with messages that nobody asked for"),
+        ("nag", "it asks without reading the answers"),
+    ] {
+        let error = bench
+            .call_within(server, "echo", json!({"text": "x"}), Duration::from_mins(1))
+            .await
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("server `{server}`")) && text.contains(word),
+            "{text}"
+        );
+        assert!(matches!(error, CallError::Lost { .. }), "{error:?}");
+        neighbour_works(&bench).await;
+    }
+    assert!(peak() < MEMORY, "{} bytes", peak());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_none_fails_its_own_call() {
+    let bench = bench(&json!({"good": entry("echo"), "bad": entry("malformed")}));
+    bench.upstreams.ready("bad").await.unwrap();
+    for kind in ["shape", "number", "deep"] {
+        let start = Instant::now();
+        let error = bench.call("bad", "echo", json!({"text": kind})).await.unwrap_err();
+        assert_eq!(error.server(), "bad");
+        assert!(start.elapsed() < Duration::from_secs(5), "{kind}: {error}");
+    }
+    for kind in ["garbage", "other"] {
+        let within = Duration::from_millis(300);
+        let error = bench
+            .call_within("bad", "echo", json!({"text": kind}), within)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, CallError::Timeout { .. }), "{kind}: {error}");
+    }
+    assert_eq!(bench.value("bad", "echo", json!({"text": "well"})).await, json!("fine"));
+    neighbour_works(&bench).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_beyond_the_limit_fails_its_own_call() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let fits = bench.value("one", "big", json!({"bytes": 15 * 1024 * 1024})).await;
+    assert_eq!(fits.as_str().unwrap().len(), 15 * 1024 * 1024);
+    let error = bench
+        .call("one", "big", json!({"bytes": 40 * 1024 * 1024}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "server `one`: the result of `big` is beyond 16777216 bytes"
+    );
+    assert_eq!(bench.value("one", "echo", json!({"text": "on"})).await, json!("on"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashes_is_started_again_with_pauses() {
+    let bench = bench(&json!({"good": entry("echo"), "bad": entry("crash 1")}));
+    assert_eq!(bench.value("bad", "echo", json!({"text": "1"})).await, json!("1"));
+    let lost = bench.call("bad", "echo", json!({"text": "2"})).await.unwrap_err();
+    assert!(
+        matches!(&lost, CallError::Lost { detail, .. } if detail.contains("exit code 1")),
+        "{lost}"
+    );
+    assert_eq!(bench.value("bad", "echo", json!({"text": "3"})).await, json!("3"));
+    bench.call("bad", "echo", json!({"text": "4"})).await.unwrap_err();
+    let off = bench.call("bad", "echo", json!({"text": "5"})).await.unwrap_err();
+    assert!(
+        matches!(&off, CallError::Server(ServerError::BackingOff { .. })),
+        "{off}"
+    );
+    assert!(matches!(
+        bench.upstreams.condition("bad"),
+        Ok(Condition::BackingOff { .. })
+    ));
+    neighbour_works(&bench).await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert_eq!(bench.value("bad", "echo", json!({"text": "6"})).await, json!("6"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_nothing_is_given_up() {
+    let bench = bench(&json!({"good": entry("echo"), "bad": entry("mute")}));
+    let within = Duration::from_millis(500);
+    let error = bench.call_within("bad", "echo", json!({}), within).await.unwrap_err();
+    assert!(matches!(error, CallError::Timeout { .. }), "{error}");
+    assert!(matches!(bench.upstreams.condition("bad"), Ok(Condition::Connecting)));
+    neighbour_works(&bench).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ignores_the_newer_protocol_is_asked_in_the_older_one() {
+    let bench = bench(&json!({"one": entry("silent")}));
+    let answer = bench.value("one", "echo", json!({"text": "old"})).await;
+    assert_eq!(answer, json!("old"));
+    let again = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
+    let start = Instant::now();
+    assert_eq!(again.value("one", "echo", json!({"text": "old"})).await, json!("old"));
+    assert!(start.elapsed() < Duration::from_secs(8), "remembered: no second wait");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_protocol_is_not_used_without_the_servers_word() {
+    let bench = bench(&json!({"one": entry("silent")}));
+    bench.upstreams.ready("one").await.unwrap();
+    let path = bench.home.path().join("catalog/one.json");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, kept.replace("\"silent\"", "\"modern\"")).unwrap();
+    let again = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
+    // The argument `silent` of the entry is part of no text in the file, so only the protocol was changed.
+    let error = again.upstreams.ready("one").await.unwrap_err();
+    assert!(matches!(error, ServerError::Downgrade { .. }), "{error}");
+}

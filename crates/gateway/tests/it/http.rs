@@ -1,0 +1,190 @@
+//! Remote servers: streamable HTTP in both protocols, plain interfaces, a login.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use ringfence_gateway::{CallError, Era, OAuthError, ServerError, Servers, login};
+use serde_json::json;
+use url::Url;
+
+use crate::harness::{bench, program};
+
+/// A test server over HTTP, killed at the end.
+struct Remote {
+    child: Child,
+    url: Url,
+}
+
+impl Remote {
+    fn start(args: &[&str]) -> Remote {
+        let mut child = Command::new(program())
+            .arg("http")
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Remote {
+            child,
+            url: line.trim().parse().unwrap(),
+        }
+    }
+
+    fn at(&self, path: &str) -> Url {
+        self.url.join(path).unwrap()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_tool_is_called_in_either_protocol() {
+    for (mode, era) in [("echo", Era::Legacy), ("modern", Era::Modern)] {
+        let remote = Remote::start(&[mode]);
+        let bench = bench(&json!({
+            "far": {"url": remote.url, "headers": {"Authorization": "Bearer ${KEY}"}},
+            "moved": {"url": remote.at("/moved")},
+        }));
+        let listed = bench
+            .upstreams
+            .refresh(Some("far"))
+            .await
+            .remove("far")
+            .unwrap()
+            .unwrap();
+        assert_eq!((listed.tools, listed.era), (10, Some(era)));
+        assert_eq!(
+            bench.value("far", "echo", json!({"text": "hello"})).await,
+            json!("hello")
+        );
+        let refused = bench.call("far", "refuse", json!({})).await.unwrap_err();
+        assert!(matches!(&refused, CallError::Refused { code: -32602, .. }), "{refused}");
+        assert_eq!(
+            bench.value("moved", "echo", json!({"text": "same origin"})).await,
+            json!("same origin")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_that_floods_or_leads_away_is_contained() {
+    let remote = Remote::start(&["echo"]);
+    let bench = bench(&json!({
+        "good": {"url": remote.url},
+        "flood": {"url": remote.at("/flood")},
+        "away": {"url": remote.at("/elsewhere")},
+        "nobody": {"url": "http://127.0.0.1:9/mcp"},
+    }));
+    for server in ["flood", "away", "nobody"] {
+        let error = bench.upstreams.ready(server).await.unwrap_err();
+        assert_eq!(error.server(), server, "{error}");
+        assert!(
+            matches!(error, ServerError::Connect { .. } | ServerError::Closed { .. }),
+            "{error}"
+        );
+    }
+    assert_eq!(bench.value("good", "echo", json!({"text": "on"})).await, json!("on"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_of_a_document_are_tools() {
+    let remote = Remote::start(&["echo"]);
+    let bench = bench(&json!({
+        "shop": {"openapi": remote.at("/openapi.json"), "headers": {"Authorization": "Bearer ${KEY}"}},
+    }));
+    let (known, failed) = bench.upstreams.catalog().await;
+    assert!(failed.is_empty(), "{failed:?}");
+    let names: Vec<_> = known.catalog.tools().iter().map(|tool| tool.name.as_str()).collect();
+    let expected = [
+        "shop.createItem",
+        "shop.delete_items_id",
+        "shop.elsewhere",
+        "shop.flood",
+        "shop.getItem",
+    ];
+    assert_eq!(names, expected);
+    let item = bench
+        .value(
+            "shop",
+            "getItem",
+            json!({"id": "a/b", "fields": ["x", "y"], "X-Trace": "t"}),
+        )
+        .await;
+    let seen = json!({"path": "/api/items/a%2Fb", "query": "fields=x&fields=y", "authorization": "Bearer s3cr3t-value", "trace": "t"});
+    assert_eq!(item, seen);
+    let made = bench
+        .value("shop", "createItem", json!({"name": "n", "parts": []}))
+        .await;
+    assert_eq!(made, json!({"made": {"name": "n", "parts": []}}));
+    assert_eq!(
+        bench.value("shop", "delete_items_id", json!({"id": "1"})).await,
+        json!(null)
+    );
+    let away = bench.call("shop", "elsewhere", json!({})).await.unwrap_err();
+    assert!(away.to_string().contains("redirected to another origin"), "{away}");
+    let flood = bench.call("shop", "flood", json!({})).await.unwrap_err();
+    assert!(matches!(flood, CallError::TooMuch { .. }), "{flood}");
+    let missing = bench.call("shop", "getItem", json!({})).await.unwrap_err();
+    assert!(
+        missing.to_string().contains("a part of the path is missing"),
+        "{missing}"
+    );
+}
+
+/// Follows the address as a browser would, back to the port that waits.
+fn browser(place: &Url) {
+    let place = place.clone();
+    tokio::spawn(async move {
+        let status = tokio::process::Command::new("curl")
+            .args(["--silent", "--location", "--output", "/dev/null", place.as_str()])
+            .status()
+            .await;
+        assert!(status.unwrap().success());
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_is_made_kept_and_renewed() {
+    let remote = Remote::start(&["echo", "oauth"]);
+    let entries = json!({"far": {"url": remote.url, "auth": "oauth"}});
+    let bench = bench(&entries);
+    let error = bench.upstreams.ready("far").await.unwrap_err();
+    assert!(matches!(error, ServerError::Login { .. }), "{error}");
+    let servers = Servers::section(&entries, bench.home.path()).unwrap();
+    let server = servers.get("far").unwrap();
+    let shown = Mutex::new(None);
+    login(bench.home.path(), server, |place| {
+        *shown.lock().unwrap() = Some(place.clone());
+        browser(place);
+    })
+    .await
+    .unwrap();
+    let shown = shown.into_inner().unwrap().unwrap();
+    assert!(shown.query().unwrap().contains("code_challenge_method=S256"), "{shown}");
+    assert_eq!(bench.value("far", "echo", json!({"text": "in"})).await, json!("in"));
+    let file = bench.home.path().join("oauth/far.json");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    // Tokens end after a second, so each request so far has renewed them.
+    assert!(!kept.contains("access-2\""), "{kept}");
+    std::fs::write(
+        &file,
+        kept.replace(
+            &format!("\"issuer\":\"{}", remote.url.origin().ascii_serialization()),
+            "\"issuer\":\"https://other.example",
+        ),
+    )
+    .unwrap();
+    let moved = login(bench.home.path(), server, |_| {}).await.unwrap_err();
+    assert!(matches!(moved, OAuthError::Issuer { .. }), "{moved}");
+}

@@ -1,0 +1,14 @@
+//! Upstream servers as they are in the world: real ones, both protocols, and hostile ones.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests start their servers and say what they skip"
+)]
+
+mod harness;
+mod hostile;
+mod http;
+mod real;
+mod stdio;

@@ -1,0 +1,208 @@
+//! Well-behaved programs: calls, listings, memory, the process itself.
+
+use std::time::{Duration, Instant};
+
+use ringfence_gateway::{CallError, Condition, Era, Happened, Pinned, ServerError};
+use serde_json::json;
+
+use crate::harness::{bench, bench_at, entry};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_called_in_either_protocol() {
+    let bench = bench(&json!({"old": entry("echo"), "new": entry("modern")}));
+    for (server, era) in [("old", Era::Legacy), ("new", Era::Modern)] {
+        assert!(matches!(bench.upstreams.condition(server), Ok(Condition::Idle)));
+        assert_eq!(
+            bench.value(server, "echo", json!({"text": "hello"})).await,
+            json!("hello")
+        );
+        let data = bench.value(server, "structured", json!({"a": [1, null]})).await;
+        assert_eq!(data, json!({"given": {"a": [1, null]}}));
+        let condition = bench.upstreams.condition(server).unwrap();
+        assert!(
+            matches!(condition, Condition::Connected { era: Some(seen) } if seen == era),
+            "{condition:?}"
+        );
+    }
+    let image = bench.value("old", "image", json!({})).await;
+    assert_eq!(
+        image,
+        json!([{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_gets_only_the_environment_it_was_given() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let env = bench.value("one", "env", json!({})).await;
+    let names: Vec<_> = env.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["PATH", "UPSTREAM_KEY"]);
+    assert_eq!(env["UPSTREAM_KEY"], "s3cr3t-value");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_errors_never_hold_a_credential() {
+    let bench = bench(&json!({"one": entry("echo"), "two": entry("crash 0")}));
+    let refused = bench.call("one", "refuse", json!({})).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "server `one` refused `refuse`: refused with [redacted] (-32602)"
+    );
+    let crashed = bench.call("two", "echo", json!({})).await.unwrap_err().to_string();
+    assert!(
+        crashed.contains("server `two`") && crashed.contains("exit code 1"),
+        "{crashed}"
+    );
+    assert!(crashed.contains("its key was [redacted]"), "{crashed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_listing_is_remembered() {
+    let entries = json!({"one": entry("echo"), "pins": entry("modern")});
+    let first = bench(&entries);
+    let (known, failed) = first.upstreams.catalog().await;
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(known.catalog.tools().len(), 20);
+    let again = bench_at(&entries, first.home.clone());
+    assert_eq!(again.names(), first.names());
+    assert!(!again.upstreams.is_fresh("one"));
+    assert!(matches!(again.upstreams.condition("one"), Ok(Condition::Idle)));
+    let other = bench_at(&json!({"one": entry("huge")}), first.home.clone());
+    assert!(other.names().is_empty(), "another entry under the name begins anew");
+    std::fs::write(first.home.path().join("catalog/one.json"), "{ broken").unwrap();
+    let damaged = bench_at(&entries, first.home.clone());
+    assert_eq!(damaged.names().len(), 10);
+    let (known, _) = damaged.upstreams.catalog().await;
+    assert_eq!(known.catalog.tools().len(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_parallel_on_one_connection() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    bench.upstreams.ready("one").await.unwrap();
+    let start = Instant::now();
+    let calls = (0..50).map(|_| bench.value("one", "slow", json!({"ms": 300})));
+    let answers = futures::future::join_all(calls).await;
+    assert!(answers.iter().all(|answer| *answer == json!("done")));
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_tool_is_seen_told_and_pinned() {
+    let bench = bench(&json!({"one": entry("drift")}));
+    let mut events = bench.upstreams.events();
+    let (known, _) = bench.upstreams.catalog().await;
+    let echo = known.catalog.get("one.echo").unwrap();
+    assert_eq!(bench.upstreams.pin(echo).unwrap(), Pinned::New);
+    assert_eq!(bench.upstreams.pin(echo).unwrap(), Pinned::Same);
+    bench.value("one", "change", json!({})).await;
+    let event = tokio::time::timeout(Duration::from_secs(10), events.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    let changed = Happened::Changed {
+        server: "one".to_owned(),
+        changed: vec!["echo".to_owned()],
+        added: vec![],
+        gone: vec![],
+    };
+    assert_eq!(event, changed);
+    let known = bench.upstreams.known();
+    let echo = known.catalog.get("one.echo").unwrap();
+    assert!(matches!(bench.upstreams.pin(echo).unwrap(), Pinned::Changed { .. }));
+    bench.upstreams.accept(echo).unwrap();
+    assert_eq!(bench.upstreams.pin(echo).unwrap(), Pinned::Same);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_changed_between_days_is_not_called_unseen() {
+    let entries = json!({"one": entry("echo")});
+    let first = bench(&entries);
+    first.upstreams.catalog().await;
+    let path = first.home.path().join("catalog/one.json");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, kept.replace("Says the text again.", "Says it.")).unwrap();
+    let second = bench_at(&entries, first.home.clone());
+    let refused = second.call("one", "echo", json!({"text": "x"})).await.unwrap_err();
+    assert!(matches!(refused, CallError::Changed { .. }), "{refused}");
+    assert_eq!(second.value("one", "echo", json!({"text": "x"})).await, json!("x"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_a_program_started_dies_with_the_connection() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let child = bench.value("one", "child", json!({})).await;
+    let process = format!("/proc/{}/cmdline", child["pid"]);
+    let runs = || std::fs::read_to_string(&process).is_ok_and(|line| line.contains("sleep"));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    // A process has no name for a moment while it is being started.
+    while !runs() {
+        assert!(Instant::now() < deadline, "the child never ran");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    bench.upstreams.close();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while runs() {
+        assert!(Instant::now() < deadline, "the child lives on");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_tools_are_taken_and_one_more_is_not() {
+    let bench = bench(&json!({"huge": entry("huge"), "more": entry("too-many"), "endless": entry("endless")}));
+    let (known, failed) = bench.upstreams.catalog().await;
+    assert_eq!(known.catalog.tools().len(), 10_000);
+    let texts: Vec<String> = failed.values().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "server `endless`: more than 1000 pages of tools",
+            "server `more`: more than 10000 tools"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_name_the_server_and_what_was_meant() {
+    let mut sandboxed = entry("echo");
+    sandboxed["policy"] = json!("small");
+    let bench = bench(&json!({
+        "absent": {"command": "no-such-program-anywhere"},
+        "key": {"command": "x", "env": {"A": "env:NOT_SET"}},
+        "boxed": sandboxed,
+    }));
+    for (server, text) in [
+        ("absnt", "no server is named `absnt`; did you mean `absent`?"),
+        (
+            "absent",
+            "server `absent`: cannot start `no-such-program-anywhere`: no such program on `PATH`",
+        ),
+        ("key", "server `key`: `env.A`: the variable `NOT_SET` is not set"),
+        (
+            "boxed",
+            "server `boxed`: its policy `small` needs a sandbox, and there is none here",
+        ),
+    ] {
+        let error = bench.upstreams.ready(server).await.unwrap_err();
+        assert_eq!(error.to_string(), text);
+    }
+    assert!(matches!(
+        bench.upstreams.ready("nobody").await,
+        Err(ServerError::Unknown { nearest: None, .. })
+    ));
+}
+
+/// The cost of a call above the server's own: printed, and far below what a program would notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_calls_one_after_another_are_cheap() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    bench.upstreams.ready("one").await.unwrap();
+    let start = Instant::now();
+    for _ in 0..1_000 {
+        assert_eq!(bench.value("one", "echo", json!({"text": "x"})).await, json!("x"));
+    }
+    let taken = start.elapsed();
+    eprintln!("1,000 sequential calls: {taken:?}");
+    assert!(taken < Duration::from_secs(20), "{taken:?}");
+}

@@ -1,0 +1,56 @@
+use std::thread::sleep;
+
+use super::*;
+
+const WALL: Duration = Duration::from_secs(10);
+const LIFE: Duration = Duration::from_hours(1);
+const PART: Duration = Duration::from_millis(30);
+
+/// How long the clock stood after one stretch of waiting, with so much processor time used in it.
+fn stood(cpu: Duration, cpu_millis: u32, waits: bool) -> Duration {
+    let mut clock = Clock::start(WALL, LIFE, cpu_millis);
+    clock.waits(waits);
+    sleep(PART);
+    clock.look(cpu);
+    clock.stood
+}
+
+#[test]
+fn it_stands_only_for_an_idle_execution_that_waits() {
+    assert!(stood(Duration::ZERO, 1000, true) >= PART);
+    assert_eq!(stood(Duration::ZERO, 1000, false), Duration::ZERO);
+    assert_eq!(stood(PART, 1000, true), Duration::ZERO);
+    assert_eq!(stood(PART * 2, 2000, true), Duration::ZERO);
+}
+
+#[test]
+fn a_tenth_of_a_processor_is_work_for_who_may_have_no_more() {
+    let used = PART / 10;
+    assert!(stood(used, 1000, true) + used >= PART);
+    assert_eq!(stood(PART / 2, 100, true), Duration::ZERO);
+}
+
+#[test]
+fn only_the_waiting_itself_is_put_off() {
+    let mut clock = Clock::start(WALL, LIFE, 1000);
+    let end = clock.end();
+    sleep(PART);
+    clock.waits(true);
+    sleep(PART);
+    clock.waits(false);
+    sleep(PART);
+    clock.look(Duration::ZERO);
+    let more = clock.end() - end;
+    assert!(more >= PART && more + PART < clock.started.elapsed(), "{more:?}");
+    assert!(clock.counted() + more <= clock.started.elapsed());
+    assert!(!clock.is_over());
+}
+
+#[test]
+fn a_life_ends_whatever_is_waited_for() {
+    let mut clock = Clock::start(WALL, PART, 1000);
+    clock.waits(true);
+    sleep(PART);
+    clock.look(Duration::ZERO);
+    assert!(clock.is_over());
+}

@@ -1,0 +1,93 @@
+//! A Python that the operator chose, asked once where it lives: only it knows, as in a virtual environment.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An interpreter that does not start in this time does not start.
+const PATIENCE: Duration = Duration::from_secs(10);
+const QUESTION: &str = "import sys; print(sys.prefix); print(sys.base_prefix)";
+
+/// What an interpreter said of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Interpreter {
+    /// Where it is started: the path as configured, for a virtual environment knows itself by it.
+    pub(crate) path: PathBuf,
+    /// The folders that hold its library, each once.
+    pub(crate) prefixes: Vec<PathBuf>,
+}
+
+static ASKED: Mutex<Option<HashMap<PathBuf, Interpreter>>> = Mutex::new(None);
+
+/// Asks the interpreter at `path` for its prefixes; the second time the answer is known.
+pub(crate) fn ask(path: &Path) -> io::Result<Interpreter> {
+    let path = std::path::absolute(path)?;
+    let known = |asked: &Option<HashMap<PathBuf, Interpreter>>| asked.as_ref().and_then(|all| all.get(&path).cloned());
+    if let Some(known) = known(&ASKED.lock().unwrap_or_else(PoisonError::into_inner)) {
+        return Ok(known);
+    }
+    let interpreter = Interpreter {
+        prefixes: prefixes(&answer(&path)?)?,
+        path: path.clone(),
+    };
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    asked.get_or_insert_default().insert(path, interpreter.clone());
+    Ok(interpreter)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator's own interpreter, asked outside because only it knows what to show inside"
+)]
+fn answer(path: &Path) -> io::Result<String> {
+    let mut child = Command::new(path)
+        .args(["-I", "-c", QUESTION])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let started = Instant::now();
+    while child.try_wait()?.is_none() {
+        if started.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer"));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(
+            "it is no Python: it does not say where its library is",
+        ));
+    }
+    String::from_utf8(output.stdout).map_err(|_| io::Error::other("its folders are not UTF-8"))
+}
+
+fn prefixes(answer: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for line in answer.lines() {
+        let prefix = PathBuf::from(line);
+        // The whole machine is never a library.
+        if !prefix.is_absolute() || prefix.parent().is_none() || !prefix.is_dir() {
+            return Err(io::Error::other(format!(
+                "`{line}` cannot be the folder of its library"
+            )));
+        }
+        if !found.iter().any(|known| prefix.starts_with(known)) {
+            found.push(prefix);
+        }
+    }
+    if found.is_empty() {
+        return Err(io::Error::other("it does not say where its library is"));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

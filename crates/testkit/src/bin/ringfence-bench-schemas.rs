@@ -1,0 +1,125 @@
+//! Every schema of the data as stubs, judged by the real compilers: how many they accept, and what the types leave open.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "the table is the output")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark starts the compilers itself and is told where its data is"
+)]
+#![expect(clippy::expect_used, reason = "what the tests share says why it cannot go on")]
+
+#[path = "../../../catalog/tests/it/compilers.rs"]
+mod compilers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use ringfence_catalog::{Catalog, Definition, Hints, Language, Listing, Notes, Offer, files, vagueness};
+use serde_json::Value;
+
+const FILES: [&str; 2] = ["toucan_tools.jsonl", "livemcpbench_tools.jsonl"];
+/// The most parameters of a hundred that may be typed as unknown.
+const MOST: f64 = 3.0;
+
+fn main() -> Result<()> {
+    let compilers =
+        compilers::Compilers::find().context("no type checkers: `cargo xtask test --only install` gets them")?;
+    let place = std::env::var_os("RINGFENCE_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let mut failed = false;
+    for file in FILES {
+        let catalog = read(&place.join(file))?;
+        failed |= measure(file, &catalog, &compilers)?;
+    }
+    ensure!(
+        !failed,
+        "not every schema is accepted, or too many parameters are unknown"
+    );
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<Catalog> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut servers: BTreeMap<String, Vec<Definition>> = BTreeMap::new();
+    for line in text.lines() {
+        let tool: Value =
+            serde_json::from_str(line).with_context(|| format!("{} is not JSON lines", file.display()))?;
+        let word = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        servers.entry(word("server")).or_default().push(Definition {
+            name: word("name"),
+            title: None,
+            description: word("description"),
+            input: tool.get("inputSchema").cloned().unwrap_or(Value::Null),
+            // The data has no output schemas: the input's stands in, so that results are judged too.
+            output: tool.get("inputSchema").cloned(),
+            hints: Hints::default(),
+            tags: Vec::new(),
+        });
+    }
+    Ok(Catalog::new(servers.into_iter().map(|(server, tools)| Listing {
+        server,
+        description: String::new(),
+        tools,
+    })))
+}
+
+/// Whether something is not as it must be.
+fn measure(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> Result<bool> {
+    let offers: Vec<Offer<'_>> = catalog
+        .tools()
+        .iter()
+        .map(|tool| Offer {
+            tool,
+            notes: Notes::default(),
+            observed: None,
+        })
+        .collect();
+    let folder = tempfile::tempdir()?;
+    let mut rejected = BTreeSet::new();
+    println!("{name}: {} tools", offers.len());
+    for language in [Language::TypeScript, Language::Python] {
+        let start = Instant::now();
+        let texts = files(&offers, language);
+        let made = start.elapsed();
+        let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
+        for (path, text) in &texts {
+            let place = folder.path().join(path);
+            fs::create_dir_all(place.parent().unwrap_or(folder.path()))?;
+            fs::write(place, text)?;
+        }
+        let start = Instant::now();
+        let verdict = match language {
+            Language::TypeScript => compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts"]),
+            Language::Python | Language::Json => compilers.python(folder.path(), &["."]),
+        };
+        let judged = start.elapsed();
+        let faults = verdict.lines.len();
+        println!(
+            "  {}: {bytes} bytes in {made:.0?}, judged in {judged:.0?}, {faults} faults",
+            language.name()
+        );
+        for line in verdict.output.lines().take(if faults > 0 { 10 } else { 0 }) {
+            println!("    {line}");
+        }
+        rejected.extend(verdict.lines);
+    }
+    let (mut parameters, mut unknown, mut partly) = (0usize, 0usize, 0usize);
+    for tool in catalog.tools() {
+        let count = vagueness(tool);
+        parameters += count.parameters;
+        unknown += count.unknown;
+        partly += count.partly;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a share in per cent")]
+    let share = |part: usize| 100.0 * part as f64 / parameters.max(1) as f64;
+    println!(
+        "  {parameters} parameters: {unknown} unknown ({:.2} %, at most {MOST} %), {partly} with something unknown inside ({:.2} %)",
+        share(unknown),
+        share(partly)
+    );
+    Ok(!rejected.is_empty() || share(unknown) >= MOST)
+}

@@ -1,0 +1,180 @@
+//! The data: tools as their servers list them, one JSON object a line, and questions with the tools that people say they need.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use ringfence_catalog::{Catalog, Definition, Hints, Listing};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+const TOOLS: &str = "livemcpbench_tools.jsonl";
+const QUESTIONS: &str = "livemcpbench_queries.jsonl";
+const MORE: &str = "toucan_tools.jsonl";
+
+/// A folder that has all of it.
+#[derive(Debug, Clone)]
+pub struct Folder(PathBuf);
+
+/// One tool, as the files have it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ToolLine {
+    id: String,
+    server: String,
+    #[serde(default)]
+    server_description: String,
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(rename = "inputSchema")]
+    input: Value,
+}
+
+/// One question: a task, what people would do for it step by step, and the tools for it in groups of which one will do.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Question {
+    /// The task.
+    #[serde(rename = "query")]
+    pub task: String,
+    /// Tools, by their ids in the files; each group is found when one of it is.
+    pub groups: Vec<Vec<String>>,
+    steps: String,
+}
+
+impl Question {
+    /// The steps, without their numbers; the task itself when there are none.
+    pub fn intents(&self) -> Vec<String> {
+        let bare = |line: &str| -> String {
+            let line = line.trim();
+            let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            let numbered = rest.len() < line.len() && rest.starts_with(['.', ')', '、']);
+            let text = if numbered {
+                rest.trim_start_matches(['.', ')', '、'])
+            } else {
+                line
+            };
+            text.trim().to_owned()
+        };
+        let steps: Vec<String> = self.steps.lines().map(bare).filter(|step| !step.is_empty()).collect();
+        if steps.is_empty() {
+            vec![self.task.clone()]
+        } else {
+            steps
+        }
+    }
+}
+
+/// A catalog and questions about it.
+#[derive(Debug)]
+pub struct Set {
+    /// What it is.
+    pub name: &'static str,
+    /// The tools.
+    pub catalog: Catalog,
+    /// The questions.
+    pub questions: Vec<Question>,
+    /// The places of tools in the catalog by their ids in the files.
+    pub places: HashMap<String, usize>,
+}
+
+impl Set {
+    /// How many tools there are.
+    pub fn tools(&self) -> usize {
+        self.catalog.tools().len()
+    }
+}
+
+impl Folder {
+    /// The folder at `place`, or what it lacks.
+    pub fn find(place: &Path) -> Result<Folder, String> {
+        let lacks: Vec<&str> = [TOOLS, QUESTIONS, MORE]
+            .into_iter()
+            .filter(|file| !place.join(file).is_file())
+            .collect();
+        if lacks.is_empty() {
+            return Ok(Folder(place.to_owned()));
+        }
+        Err(format!(
+            "`{}` lacks {}; RINGFENCE_DATA names another folder",
+            place.display(),
+            lacks.join(", ")
+        ))
+    }
+
+    /// The questions over their own tools, and over these among thousands of others.
+    pub fn sets(&self) -> Result<Vec<Set>> {
+        let tools: Vec<ToolLine> = self.lines(TOOLS)?;
+        // A tool of the same name may do the same, and nobody said whether it does.
+        let names: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let more = self
+            .lines::<ToolLine>(MORE)?
+            .into_iter()
+            .filter(|tool| !names.contains(tool.name.as_str()));
+        let all: Vec<ToolLine> = tools.iter().cloned().chain(more).collect();
+        let questions: Vec<Question> = self.lines(QUESTIONS)?;
+        let set = |name, tools: &[ToolLine]| {
+            let (catalog, places) = catalog(tools);
+            Set {
+                name,
+                catalog,
+                questions: questions.clone(),
+                places,
+            }
+        };
+        Ok(vec![set("LiveMCPBench", &tools), set("LiveMCPBench + Toucan", &all)])
+    }
+
+    /// The large catalog alone.
+    pub fn large(&self) -> Result<Catalog> {
+        Ok(catalog(&self.lines::<ToolLine>(MORE)?).0)
+    }
+
+    fn lines<T: DeserializeOwned>(&self, file: &str) -> Result<Vec<T>> {
+        let path = self.0.join(file);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let read = |(number, line): (usize, &str)| {
+            serde_json::from_str(line).with_context(|| format!("`{}`, line {}", path.display(), number + 1))
+        };
+        text.lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+            .map(read)
+            .collect()
+    }
+}
+
+fn catalog(tools: &[ToolLine]) -> (Catalog, HashMap<String, usize>) {
+    let mut listings: BTreeMap<&str, Listing> = BTreeMap::new();
+    let mut ids: HashMap<(&str, &str), &str> = HashMap::new();
+    for tool in tools {
+        let listing = listings.entry(&tool.server).or_insert_with(|| Listing {
+            server: tool.server.clone(),
+            description: tool.server_description.clone(),
+            tools: Vec::new(),
+        });
+        listing.tools.push(Definition {
+            name: tool.name.clone(),
+            title: None,
+            description: tool.description.clone(),
+            input: tool.input.clone(),
+            output: None,
+            hints: Hints::default(),
+            tags: Vec::new(),
+        });
+        ids.insert((&tool.server, &tool.name), &tool.id);
+    }
+    let servers: Vec<&str> = listings.keys().copied().collect();
+    let catalog = Catalog::new(listings.into_values());
+    let mut places = HashMap::new();
+    for (entry, server) in catalog.servers().iter().zip(servers) {
+        for place in entry.tools.clone() {
+            let name = catalog.tools()[place].definition.name.as_str();
+            if let Some(id) = ids.get(&(server, name)) {
+                places.insert((*id).to_owned(), place);
+            }
+        }
+    }
+    (catalog, places)
+}

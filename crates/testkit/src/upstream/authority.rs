@@ -1,0 +1,141 @@
+//! A tiny authorization server: metadata, registration, consent without a person, tokens with PKCE, refresh.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use serde_json::json;
+
+use super::http::{Request, Response};
+
+#[derive(Default)]
+struct Issued {
+    /// Code to challenge.
+    codes: HashMap<String, String>,
+    number: u32,
+}
+
+pub(super) struct Authority {
+    origin: String,
+    issued: Mutex<Issued>,
+}
+
+impl Authority {
+    pub(super) fn new(origin: &str) -> Authority {
+        Authority {
+            origin: origin.to_owned(),
+            issued: Mutex::default(),
+        }
+    }
+
+    /// Its own endpoints, and a refusal where a token is missing.
+    pub(super) fn respond(&self, request: &Request) -> Option<Response> {
+        let origin = &self.origin;
+        Some(match request.path.as_str() {
+            "/mcp" => {
+                let bearer = request
+                    .headers
+                    .get("authorization")
+                    .map(String::as_str)
+                    .unwrap_or_default();
+                if bearer.starts_with("Bearer access-") {
+                    return None;
+                }
+                let challenge =
+                    format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
+                Response::new(401).with("WWW-Authenticate", challenge)
+            }
+            "/.well-known/oauth-protected-resource/mcp" => Response::json(
+                200,
+                &json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin], "scopes_supported": ["tools"]}),
+            ),
+            "/.well-known/oauth-authorization-server" => Response::json(
+                200,
+                &json!({"issuer": origin, "authorization_endpoint": format!("{origin}/authorize"),
+                    "token_endpoint": format!("{origin}/token"), "registration_endpoint": format!("{origin}/register"),
+                    "code_challenge_methods_supported": ["S256"], "authorization_response_iss_parameter_supported": true,
+                    "response_types_supported": ["code"]}),
+            ),
+            "/register" => Response::json(201, &json!({"client_id": "client-1"})),
+            "/authorize" => self.authorize(request),
+            "/token" => self.token(request),
+            _ => return None,
+        })
+    }
+
+    fn authorize(&self, request: &Request) -> Response {
+        let query = form(&request.query);
+        let (Some(back), Some(state), Some(challenge)) = (
+            query.get("redirect_uri"),
+            query.get("state"),
+            query.get("code_challenge"),
+        ) else {
+            return Response::new(400);
+        };
+        let Ok(mut issued) = self.issued.lock() else {
+            return Response::new(500);
+        };
+        issued.number += 1;
+        let code = format!("code-{}", issued.number);
+        issued.codes.insert(code.clone(), challenge.clone());
+        let us = encode(&self.origin);
+        Response::new(302).with("Location", format!("{back}?code={code}&state={state}&iss={us}"))
+    }
+
+    fn token(&self, request: &Request) -> Response {
+        let query = form(&String::from_utf8_lossy(&request.body));
+        let Ok(mut issued) = self.issued.lock() else {
+            return Response::new(500);
+        };
+        issued.number += 1;
+        let granted = match query.get("grant_type").map(String::as_str) {
+            Some("authorization_code") => {
+                let challenge = query.get("code").and_then(|code| issued.codes.remove(code));
+                let verifier = query.get("code_verifier").cloned().unwrap_or_default();
+                // The tests compare the challenge; here it is enough that both were given and the code is used once.
+                challenge.is_some_and(|challenge| challenge.len() == 43) && verifier.len() >= 43
+            }
+            Some("refresh_token") => query
+                .get("refresh_token")
+                .is_some_and(|token| token.starts_with("refresh-")),
+            _ => false,
+        };
+        if !granted {
+            return Response::json(400, &json!({"error": "invalid_grant"}));
+        }
+        let number = issued.number;
+        Response::json(
+            200,
+            &json!({"access_token": format!("access-{number}"), "refresh_token": format!("refresh-{number}"),
+                "token_type": "Bearer", "expires_in": 1}),
+        )
+    }
+}
+
+fn form(text: &str) -> HashMap<String, String> {
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        Some((decode(name), decode(value)))
+    };
+    text.split('&').filter_map(pair).collect()
+}
+
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let hex: Vec<u8> = rest.by_ref().take(2).collect();
+                let hex = String::from_utf8_lossy(&hex).into_owned();
+                bytes.push(u8::from_str_radix(&hex, 16).unwrap_or(b'?'));
+            }
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn encode(text: &str) -> String {
+    text.replace(':', "%3A").replace('/', "%2F")
+}

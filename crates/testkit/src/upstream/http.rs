@@ -1,0 +1,225 @@
+//! The same servers over streamable HTTP, with a plain interface and an authorization server beside them.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::authority::Authority;
+use super::{Answer, Mode, Raw, Upstream};
+
+/// A request, as far as it is needed.
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) headers: HashMap<String, String>,
+    pub(super) body: Vec<u8>,
+}
+
+/// An answer.
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Response {
+    pub(super) fn new(status: u16) -> Response {
+        Response {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    pub(super) fn json(status: u16, value: &Value) -> Response {
+        Response::new(status)
+            .with("Content-Type", "application/json")
+            .body(value.to_string())
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Response {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn body(mut self, body: impl Into<Vec<u8>>) -> Response {
+        self.body = body.into();
+        self
+    }
+}
+
+struct Site {
+    upstream: Arc<Upstream>,
+    authority: Option<Authority>,
+    origin: String,
+}
+
+/// Serves on a free port of this machine, printed as a URL on the first line, until it is killed.
+pub fn serve(mode: Mode, oauth: bool) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let origin = format!("http://{}", listener.local_addr()?);
+    writeln!(std::io::stdout(), "{origin}/mcp")?;
+    let site = Arc::new(Site {
+        upstream: Upstream::new(mode),
+        authority: oauth.then(|| Authority::new(&origin)),
+        origin,
+    });
+    for stream in listener.incoming() {
+        let (stream, site) = (stream?, Arc::clone(&site));
+        thread::spawn(move || site.attend(stream));
+    }
+    Ok(())
+}
+
+impl Site {
+    fn attend(&self, stream: TcpStream) -> Result<()> {
+        stream.set_nodelay(true)?;
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut writer = stream;
+        while let Some(request) = read(&mut reader)? {
+            if request.path == "/flood" {
+                writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\"")?;
+                loop {
+                    writer.write_all(&[b'a'; 4096])?;
+                }
+            }
+            let response = self.respond(&request);
+            let mut head = Vec::new();
+            write!(
+                head,
+                "HTTP/1.1 {} x\r\nContent-Length: {}\r\n",
+                response.status,
+                response.body.len()
+            )?;
+            for (name, value) in &response.headers {
+                write!(head, "{name}: {value}\r\n")?;
+            }
+            head.extend_from_slice(b"\r\n");
+            writer.write_all(&head)?;
+            writer.write_all(&response.body)?;
+        }
+        Ok(())
+    }
+
+    fn respond(&self, request: &Request) -> Response {
+        if let Some(response) = self.authority.as_ref().and_then(|authority| authority.respond(request)) {
+            return response;
+        }
+        match request.path.as_str() {
+            "/mcp" => self.mcp(request),
+            "/elsewhere" => Response::new(307).with("Location", "http://127.0.0.2:9/mcp"),
+            "/moved" => Response::new(307).with("Location", "/mcp"),
+            "/openapi.json" => Response::json(200, &self.document()),
+            path => interface(path, request),
+        }
+    }
+
+    fn mcp(&self, request: &Request) -> Response {
+        if request.method == "DELETE" {
+            return Response::new(200);
+        }
+        if request.method != "POST" {
+            return Response::new(405);
+        }
+        let Ok(message) = serde_json::from_slice::<Value>(&request.body) else {
+            return Response::new(400);
+        };
+        let modern = self.upstream.mode.is_modern();
+        let begins = message.get("method").and_then(Value::as_str) == Some("initialize");
+        let known = request.headers.get("mcp-session-id").is_some_and(|id| id == "one");
+        if !modern && !begins && !known {
+            return Response::json(
+                400,
+                &json!({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32000, "message": "no session"}}),
+            );
+        }
+        let answer = match self.upstream.answer(&message) {
+            Answer::Message(answer) | Answer::AndChanged(answer) => answer.to_string(),
+            Answer::Nothing => return Response::new(202),
+            Answer::Raw(Raw::Line(line)) => line,
+            Answer::Raw(_) => return Response::new(500),
+        };
+        let lists = message.get("method").and_then(Value::as_str) == Some("tools/list");
+        // Both forms that an answer may have.
+        let response = if lists {
+            Response::new(200)
+                .with("Content-Type", "text/event-stream")
+                .body(format!("event: message\ndata: {answer}\n\n"))
+        } else {
+            Response::new(200).with("Content-Type", "application/json").body(answer)
+        };
+        if begins && !modern {
+            response.with("Mcp-Session-Id", "one")
+        } else {
+            response
+        }
+    }
+
+    fn document(&self) -> Value {
+        let mut document: Value = serde_json::from_str(include_str!("openapi.json")).unwrap_or_default();
+        document["servers"] = json!([{"url": format!("{}/api", self.origin)}]);
+        document
+    }
+}
+
+/// The plain interface that the document describes.
+fn interface(path: &str, request: &Request) -> Response {
+    let header = |name: &str| request.headers.get(name).cloned();
+    match (request.method.as_str(), path) {
+        ("GET", "/api/elsewhere") => Response::new(302).with("Location", "http://127.0.0.2:9/"),
+        ("GET", "/api/flood") => Response::json(200, &json!("x".repeat(20 * 1024 * 1024))),
+        ("GET", path) if path.starts_with("/api/items/") => Response::json(
+            200,
+            &json!({"path": path, "query": request.query, "authorization": header("authorization"), "trace": header("x-trace")}),
+        ),
+        ("POST", "/api/items") => {
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            Response::json(201, &json!({"made": body}))
+        }
+        ("DELETE", path) if path.starts_with("/api/items/") => Response::new(204),
+        _ => Response::json(404, &json!({"error": "no such thing"})),
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Result<Option<Request>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace();
+    let method = words.next().context("a method")?.to_owned();
+    let target = words.next().context("a target")?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let (path, query) = (path.to_owned(), query.to_owned());
+    let mut headers = HashMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':') {
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+    }
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Request {
+        method,
+        path,
+        query,
+        headers,
+        body,
+    }))
+}

@@ -1,0 +1,173 @@
+//! Between a Python process and the host: its calls go out, their answers go in, its result ends it.
+//!
+//! What the process says is hostile: a frame that makes no sense ends the execution. It is never waited for while writing, so
+//! that neither side can keep the other from reading.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use ringfence_jail::inside::{Interest, Readiness};
+use ringfence_wire::{Ask, BODY_CAP, Refusal, Text};
+
+use crate::calls::Answered;
+use crate::pipe::Pipe;
+use crate::python::{Frames, PythonCall, PythonFrame, PythonResult, return_frame};
+use crate::relay::{Companion, Over};
+
+/// At most this much is read at a time.
+const CHUNK: usize = 64 * 1024;
+/// The process is not read further while so many of its calls wait.
+const CALLS_WAITING: usize = 1024;
+
+/// The conversation with one Python process.
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    stream: UnixStream,
+    frames: Frames,
+    /// The process's own numbers of its calls.
+    numbers: HashMap<u32, u64>,
+    outgoing: Vec<u8>,
+    written: usize,
+    chunk: Vec<u8>,
+    result: Option<PythonResult>,
+}
+
+impl Bridge {
+    pub(crate) fn new(stream: UnixStream, frames: Frames) -> io::Result<Bridge> {
+        stream.set_nonblocking(true)?;
+        Ok(Bridge {
+            stream,
+            frames,
+            numbers: HashMap::new(),
+            outgoing: Vec::new(),
+            written: 0,
+            chunk: vec![0; CHUNK],
+            result: None,
+        })
+    }
+
+    /// How the program ended, if it said so.
+    pub(crate) fn into_result(self) -> Option<PythonResult> {
+        self.result
+    }
+
+    fn listen(&mut self, pipe: &mut Pipe) -> Over {
+        match self.stream.read(&mut self.chunk) {
+            Ok(count @ 1..) => self.frames.feed(self.chunk.get(..count).unwrap_or_default()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Over::No;
+            }
+            Ok(_) | Err(_) => return Over::Yes,
+        }
+        loop {
+            let frame = match self.frames.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Over::No,
+                Err(_) => return Over::Yes,
+            };
+            match PythonFrame::read(&frame) {
+                Ok(PythonFrame::Call(call)) => self.call(pipe, &call),
+                Ok(PythonFrame::Result(result)) => {
+                    self.result = Some(result);
+                    return Over::Yes;
+                }
+                Err(_) => return Over::Yes,
+            }
+        }
+    }
+
+    fn call(&mut self, pipe: &mut Pipe, call: &PythonCall<'_>) {
+        let ask = match call.ask.as_ref() {
+            "search" => Ok(Ask::Search),
+            "describe" => Ok(Ask::Describe),
+            "list" => Ok(Ask::List),
+            _ => match (Text::try_from(&*call.server), Text::try_from(&*call.tool)) {
+                (Ok(server), Ok(tool)) => Ok(Ask::Tool { server, tool }),
+                _ => Err(refusal("tool.unknown", "there is no tool with so long a name")),
+            },
+        };
+        let made = ask.and_then(|ask| {
+            let long = || {
+                refusal(
+                    "call.too_large",
+                    &format!("the arguments are longer than {} MiB", BODY_CAP >> 20),
+                )
+            };
+            pipe.call(ask, call.body.get().to_owned()).ok_or_else(long)
+        });
+        match made {
+            Ok(number) => {
+                self.numbers.insert(number, call.call);
+            }
+            Err(refusal) => self.say(call.call, &Err(refusal)),
+        }
+    }
+
+    fn say(&mut self, number: u64, answer: &Answered) {
+        return_frame(number, answer, &mut self.outgoing);
+    }
+
+    /// Writes what the process has room for.
+    fn write(&mut self) -> Over {
+        while self.written < self.outgoing.len() {
+            match self.stream.write(self.outgoing.get(self.written..).unwrap_or_default()) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Over::No,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Over::Yes,
+            }
+        }
+        self.outgoing.clear();
+        self.written = 0;
+        Over::No
+    }
+}
+
+impl AsFd for Bridge {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Companion for Bridge {
+    fn interest(&self, pipe: &Pipe) -> Option<Interest> {
+        match (reads(pipe), self.written < self.outgoing.len()) {
+            (true, true) => Some(Interest::ReadAndWrite),
+            (true, false) => Some(Interest::Read),
+            (false, true) => Some(Interest::Write),
+            (false, false) => None,
+        }
+    }
+
+    fn turn(&mut self, pipe: &mut Pipe, ready: Readiness) -> Over {
+        if ready.read && reads(pipe) && self.listen(pipe) == Over::Yes {
+            return Over::Yes;
+        }
+        while let Some((number, answer)) = pipe.take_answer() {
+            if let Some(number) = self.numbers.remove(&number) {
+                self.say(number, &answer);
+            }
+        }
+        // A process that is gone is noticed by reading, after what it said before.
+        if self.write() == Over::Yes && !ready.read {
+            return Over::Yes;
+        }
+        Over::No
+    }
+}
+
+/// Whether the process may say more.
+fn reads(pipe: &Pipe) -> bool {
+    pipe.unsent_calls() < CALLS_WAITING
+}
+
+fn refusal(code: &str, message: &str) -> Refusal {
+    Refusal {
+        code: Text::cut(code),
+        message: Text::cut(message),
+        rule: None,
+        hint: None,
+    }
+}

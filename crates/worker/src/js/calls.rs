@@ -1,0 +1,75 @@
+//! The engine's side of a program's calls: natives that make them, and their answers as values.
+use std::{cell::RefCell, rc::Rc, time::Instant};
+
+use ringfence_wire::{Ask, Text};
+use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Result, Runtime, Value};
+
+use super::{Answered, host::Host, prelude::Hooks};
+
+/// Defines `call` among the natives: what is asked, server, tool, arguments; answers the number, 0 for a name that is too
+/// long for any tool, -1 for arguments that are too long.
+pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+    let host = Rc::clone(host);
+    let call = move |ask: String, server: String, tool: String, body: String| -> i64 {
+        let ask = match ask.as_str() {
+            "search" => Ask::Search,
+            "describe" => Ask::Describe,
+            "list" => Ask::List,
+            _ => match (Text::new(server), Text::new(tool)) {
+                (Ok(server), Ok(tool)) => Ask::Tool { server, tool },
+                _ => return 0,
+            },
+        };
+        let number = host.outside().and_then(|outside| outside.borrow_mut().call(ask, body));
+        number.map_or(-1, i64::from)
+    };
+    native.set("call", Function::new(ctx.clone(), call)?)
+}
+
+/// Calls that wait for company leave even if the program goes on computing.
+pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
+    let host = Rc::clone(host);
+    runtime.set_interrupt_handler(Some(Box::new(move || {
+        if let Some(outside) = host.outside().map(Rc::as_ref)
+            && let Ok(mut outside) = RefCell::try_borrow_mut(outside)
+        {
+            outside.send_calls();
+        }
+        false
+    })));
+}
+
+pub(super) fn are_open(host: &Host) -> bool {
+    host.outside().is_some_and(|outside| outside.borrow().has_open_calls())
+}
+
+/// The next answer, or nothing by then.
+pub(super) fn wait(host: &Host, until: Option<Instant>) -> Option<(u32, Answered)> {
+    host.outside()?.borrow_mut().wait_for_answer(until)
+}
+
+/// Settles the promise of a call.
+pub(super) fn settle(ctx: &Ctx<'_>, hooks: &Hooks, number: u32, answer: Answered) -> Result<()> {
+    match answer {
+        Ok(text) => match ctx.json_parse(text).catch(ctx) {
+            Ok(value) => hooks.answer(ctx, number, value),
+            // Memory may be at its end, or the text is not JSON.
+            Err(CaughtError::Exception(thrown)) => hooks.fail(ctx, number, thrown.into_object().into_value()),
+            Err(CaughtError::Value(thrown)) => hooks.fail(ctx, number, thrown),
+            Err(CaughtError::Error(error)) => Err(error),
+        },
+        Err(refusal) => {
+            let text = |text: Option<String>| match text {
+                Some(text) => rquickjs::String::from_str(ctx.clone(), &text).map(rquickjs::String::into_value),
+                None => Ok(Value::new_null(ctx.clone())),
+            };
+            let words = [
+                text(Some(refusal.message.into_string()))?,
+                text(Some(refusal.code.into_string()))?,
+                text(refusal.rule.map(Text::into_string))?,
+                text(refusal.hint.map(Text::into_string))?,
+            ];
+            hooks.refuse(ctx, number, words)
+        }
+    }
+}
