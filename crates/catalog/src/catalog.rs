@@ -131,8 +131,8 @@ impl Catalog {
         listings.sort_by(|one, other| one.server.cmp(&other.server));
         let (mut names, mut idents) = (BTreeSet::new(), BTreeSet::new());
         for listing in listings {
-            let server = unique(canonical(&listing.server, SERVER, true), &mut names);
-            let ident = unique(identifier(&server), &mut idents);
+            let server = unique(&canonical(&listing.server, SERVER, true), &mut names);
+            let ident = unique(&identifier(&server), &mut idents);
             catalog.add(server, ident, listing.description, listing.tools);
         }
         catalog
@@ -147,13 +147,13 @@ impl Catalog {
             .collect();
         let (mut names, mut idents) = (BTreeSet::new(), BTreeSet::new());
         for definition in tools.into_values() {
-            let short = unique(canonical(&definition.name, SHORT, false), &mut names);
+            let short = unique(&canonical(&definition.name, SHORT, false), &mut names);
             let Ok(name) = format!("{server}.{short}").parse::<ToolName>() else {
                 continue;
             };
             let tool = Tool {
                 server_ident: ident.clone(),
-                ident: unique(identifier(&short), &mut idents),
+                ident: unique(&identifier(&short), &mut idents),
                 digest: definition.digest(),
                 definition,
                 name,
@@ -256,8 +256,8 @@ pub fn identifier(name: &str) -> String {
     ident
 }
 
-fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
-    let mut candidate = name.clone();
+fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut candidate = name.to_owned();
     let mut number = 1u32;
     while !taken.insert(candidate.clone()) {
         number += 1;

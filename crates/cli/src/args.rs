@@ -73,6 +73,9 @@ pub(crate) enum Command {
     Demo,
     /// Accept the `ringfence.yaml` found in a folder, as it is now
     Trust(Trust),
+    /// The example of `demo` as a tool server on standard input and output
+    #[command(hide = true)]
+    Company,
 }
 
 /// Who reads the result.
@@ -99,7 +102,8 @@ impl Command {
             | Command::Probe(_)
             | Command::Doctor(_)
             | Command::Demo
-            | Command::Trust(_) => Shape::Words,
+            | Command::Trust(_)
+            | Command::Company => Shape::Words,
         }
     }
 }

@@ -37,6 +37,10 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
         Command::Doctor(machine) => doctor::examine(&machine, settings, printer).await,
         Command::Demo => demo::show(settings, printer).await,
         Command::Trust(trust) => trust::accept(&trust, settings, printer),
+        Command::Company => ringfence_company::serve_stdio()
+            .await
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| Fault::ours("server.failed", error.to_string())),
     }
 }
 

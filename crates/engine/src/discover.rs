@@ -143,12 +143,14 @@ impl Discover {
     }
 
     /// What a program is checked against: the stubs of every tool whose server it names.
-    pub(crate) async fn stubs(&self, language: Language, source: &str) -> Option<Vec<(String, String)>> {
-        let gateway = self.gateway.as_ref()?;
+    pub(crate) async fn stubs(&self, language: Language, source: &str) -> Vec<(String, String)> {
+        let Some(gateway) = &self.gateway else {
+            return ringfence_catalog::files(&[], language);
+        };
         let indexed: Arc<Indexed> = gateway.indexed().await;
         let observed = gateway.learnt().known(indexed.catalog());
         let offers = offers(&indexed, &self.policy, &observed, |server| source.contains(server));
-        Some(ringfence_catalog::files(&offers, language))
+        ringfence_catalog::files(&offers, language)
     }
 }
 

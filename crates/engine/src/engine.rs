@@ -12,6 +12,7 @@ use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
 use tokio::sync::watch;
 
+use crate::check::{Tools, TypeCheck};
 use crate::discover::Discover;
 use crate::guest::Guests;
 use crate::sweep;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub servers: Servers,
     /// The policies of tool servers that run in sandboxes of their own.
     pub server_policies: BTreeMap<String, Policy>,
+    /// Type checkers.
+    pub checkers: Tools,
     /// What `env:NAME` and `${NAME}` in a server's entry read.
     pub environment: ringfence_gateway::Environment,
 }
@@ -76,6 +79,7 @@ pub struct Engine {
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Pool,
     gateway: Option<Arc<Gateway>>,
+    pub(crate) check: TypeCheck,
     switches: Switches,
 }
 
@@ -95,8 +99,10 @@ impl Engine {
         listen(&store, &lease, &switches)?;
         let pool = Pool::new(Arc::clone(&native), MOST_IDLE);
         let gateway = gateway(&settings, &native);
+        let check = TypeCheck::new(Arc::clone(&native), settings.checkers.clone());
         Ok(Engine {
             gateway,
+            check,
             settings,
             store,
             lease,
@@ -139,8 +145,10 @@ impl Engine {
             native,
             pool,
             gateway,
+            check,
             ..
         } = self;
+        check.end().await;
         if let Some(gateway) = gateway {
             gateway.upstreams().close();
             if let Err(error) = gateway.learnt().save() {
@@ -148,7 +156,7 @@ impl Engine {
             }
         }
         let groups = native.remains();
-        drop((pool, native));
+        drop((pool, check, native));
         for path in groups.into_iter().filter(|path| !path.exists()) {
             if let Err(error) = lease.forget(&Resource::Cgroup { path }) {
                 tracing::warn!(%error, "the next start will sweep what is gone already");

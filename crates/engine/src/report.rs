@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ringfence_gateway::Made;
 use ringfence_journal::{
-    By, CallOutcome, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
+    By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
 };
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
 use serde_json::value::RawValue;
 
-use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
+use crate::execution::{CallReport, ErrorReport, Execution, FileReport, Location, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
 use crate::run::{Program, RunCode};
@@ -147,6 +147,26 @@ pub(crate) fn refused(session: &Session, refusal: Refusal) -> Execution {
     assemble(session, judged)
 }
 
+/// A program with type errors, which was not started.
+pub(crate) fn ill_typed(session: &Session, found: Vec<Location>) -> Execution {
+    let first = found.first().map_or_else(String::new, |first| {
+        format!("{}:{}:{}: {}", first.file, first.line, first.column, first.message)
+    });
+    let error = ErrorReport {
+        code: "program.types".to_owned(),
+        message: format!("the program was not run, its types do not fit: {first}"),
+        hint: Some("`diagnostics` has all of them; `describe` shows what a tool takes and gives".to_owned()),
+        rule: None,
+    };
+    let judged = Judged {
+        status: ringfence_journal::Status::Failed,
+        exit_code: 1,
+        error: Some(error),
+        diagnostics: found,
+    };
+    assemble(session, judged)
+}
+
 fn assemble(session: &Session, judged: Judged) -> Execution {
     Execution {
         execution_id: session.execution,
@@ -222,6 +242,9 @@ pub(crate) fn result(
     }
 }
 
+/// The kind of a violation that is a tool call; its event is `call_refused`.
+pub(crate) const TOOL: &str = "tool";
+
 /// Bytes of JSON that make one token, about.
 const TOKEN: u64 = 4;
 
@@ -243,9 +266,9 @@ pub(crate) fn add_calls(execution: &mut Execution, calls: &[Made]) {
             bytes_out: call.bytes_out,
         })
         .collect();
-    let refused = calls.iter().filter(|call| call.outcome == CallOutcome::Refused);
-    execution.violations.extend(refused.map(|call| ViolationReport {
-        kind: "tool".to_owned(),
+    let forbidden = calls.iter().filter(|call| call.forbidden);
+    execution.violations.extend(forbidden.map(|call| ViolationReport {
+        kind: TOOL.to_owned(),
         detail: call.tool.clone(),
         rule: call.rule.clone().unwrap_or_default(),
     }));

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::door::{self, Keeper};
 use crate::engine::Engine;
-use crate::execution::Execution;
+use crate::execution::{Execution, Location};
 use crate::refusal::Refusal;
 use crate::report::{self, Session};
 use crate::words::{Kept, Live};
@@ -128,7 +128,10 @@ impl Engine {
         };
         session.enforcement = self.native.enforcement(&spec).iter().map(report::enforcement).collect();
         self.open_session(&session).await?;
-        let result = self.run_in(&session, &spec, &mut request, live, &mut stop).await;
+        let result = match self.type_errors(&session, &request.program).await {
+            found if found.is_empty() => self.run_in(&session, &spec, &mut request, live, &mut stop).await,
+            found => self.not_run(&session, &request, found).await,
+        };
         self.close_session(&session, result.as_ref().err()).await?;
         result
     }
@@ -172,6 +175,51 @@ impl Engine {
         let (gone, written) = tokio::join!(sandbox.end(), self.journal_end(session, &ended, &execution));
         gone?;
         written?;
+        Ok(execution)
+    }
+
+    /// What a type checker finds in a program that can call tools, against the stubs it uses.
+    async fn type_errors(&self, session: &Session, program: &Program) -> Vec<Location> {
+        let Program::Code {
+            language,
+            file_name,
+            source,
+        } = program
+        else {
+            return Vec::new();
+        };
+        if self.gateway().is_none() || !self.check.covers(*language) {
+            return Vec::new();
+        }
+        let stubs_in = match language {
+            Language::Python => ringfence_catalog::Language::Python,
+            Language::TypeScript | Language::JavaScript | Language::Program => ringfence_catalog::Language::TypeScript,
+        };
+        let discover = self.discover(Arc::new(session.policy.clone()), stubs_in);
+        let stubs = discover.stubs(stubs_in, source).await;
+        match self.check.program(*language, file_name, source, &stubs).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "the program runs without a type check");
+                Vec::new()
+            }
+        }
+    }
+
+    /// A program that would fail is not started.
+    async fn not_run(&self, session: &Session, request: &RunCode, found: Vec<Location>) -> Result<Execution, RunError> {
+        self.record(session, report::started(session, request)).await?;
+        let execution = report::ill_typed(session, found);
+        let kind = Kind::ExecutionEnded {
+            status: execution.status,
+            exit_code: Some(execution.exit_code),
+            error: execution.error.as_ref().map(|error| Text::clean(&error.code)),
+            usage: execution.usage,
+            policy: session.policy_ref.digest.clone(),
+            truncated: execution.truncated,
+            output: None,
+        };
+        self.record(session, kind).await?;
         Ok(execution)
     }
 
@@ -302,7 +350,7 @@ impl Engine {
     }
 
     async fn journal_end(&self, session: &Session, ended: &Ended, execution: &Execution) -> Result<(), RunError> {
-        for violation in &execution.violations {
+        for violation in execution.violations.iter().filter(|one| one.kind != report::TOOL) {
             let kind = Kind::Violation {
                 what: Text::clean(&violation.kind),
                 detail: Text::clean(&violation.detail),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ringfence_catalog::{Catalog, Checker, Digest, Index, Tool, identifier};
 use ringfence_journal::{CallOutcome, ServerPlace};
-use ringfence_policy::Policy;
+use ringfence_policy::{History, Policy};
 use serde_json::{Map, Value};
 
 use crate::error::CallError;
@@ -118,22 +118,31 @@ impl Gateway {
             .into_iter()
             .find(|name| *name == server || identifier(name) == ident);
         let unknown = || {
-            Refusal::new("tool.unknown", format!("there is no tool `{server}.{tool}`"))
-                .hint("`search(\"what it should do\")` finds tools, `list()` names the servers")
+            Refusal::new("tool.unknown", format!("there is no tool `{server}.{tool}`")).hint(
+                "`search(\"what it should do\")` finds tools; one that the policy hides is not there either: \
+                     `ringfence tools list` shows the operator all of them",
+            )
         };
         let name = name.ok_or_else(unknown)?;
         // What is remembered decides first: a hidden tool must not be told from a missing one by a server that starts.
+        let hidden = |found: &Found| {
+            let decided = policy.tool(found.name.as_str(), &Value::Null, &History::new());
+            unknown().hidden_by(decided.rule().as_str())
+        };
         let remembered = Found::new(&self.upstreams.known(), name, tool);
-        if remembered.is_some_and(|found| !policy.shows(&found.name)) {
-            return Err(unknown());
+        if let Some(found) = remembered.filter(|found| !policy.shows(&found.name)) {
+            return Err(hidden(&found));
         }
         self.upstreams.ready(name).await.map_err(|error| {
             Refusal::new("server.failed", error.to_string())
                 .hint("the other servers are not affected; `ringfence servers test` shows more")
         })?;
-        Found::new(&self.upstreams.known(), name, tool)
-            .filter(|found| policy.shows(&found.name))
-            .ok_or_else(unknown)
+        let found = Found::new(&self.upstreams.known(), name, tool).ok_or_else(unknown)?;
+        if policy.shows(&found.name) {
+            Ok(found)
+        } else {
+            Err(hidden(&found))
+        }
     }
 
     /// Whether the arguments are what the tool's schema asks for.

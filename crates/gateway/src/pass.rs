@@ -62,6 +62,8 @@ pub struct Made {
     pub outcome: CallOutcome,
     /// The rule that decided.
     pub rule: Option<String>,
+    /// Whether it was the policy that refused it.
+    pub forbidden: bool,
     /// How long it took.
     pub duration: Duration,
     /// Bytes of the arguments.
@@ -269,13 +271,20 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             number: u64::from(number),
             tool: Text::clean(tool),
             code: Text::clean(refusal.code),
-            rule: Text::clean(refusal.rule.as_deref().unwrap_or_default()),
+            rule: Text::clean(
+                refusal
+                    .hidden_by
+                    .as_deref()
+                    .or(refusal.rule.as_deref())
+                    .unwrap_or_default(),
+            ),
         };
         self.state().made.push(Made {
             number,
             tool: tool.to_owned(),
             outcome: CallOutcome::Refused,
             rule: refusal.rule.clone(),
+            forbidden: refusal.is_the_policys(),
             duration: Duration::ZERO,
             bytes_in,
             bytes_out: 0,
@@ -316,6 +325,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             tool: tool.name.as_str().to_owned(),
             outcome,
             rule: Some(rule.to_owned()),
+            forbidden: false,
             duration,
             bytes_in,
             bytes_out: bytes,

@@ -14,6 +14,8 @@ pub struct Refusal {
     pub rule: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
+    /// The rule that hides the tool: for the journal only, never for the program.
+    pub(crate) hidden_by: Option<String>,
 }
 
 impl Refusal {
@@ -23,6 +25,7 @@ impl Refusal {
             message: message.into(),
             rule: None,
             hint: None,
+            hidden_by: None,
         }
     }
 
@@ -34,6 +37,19 @@ impl Refusal {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
         self
+    }
+
+    pub(crate) fn hidden_by(mut self, rule: &str) -> Refusal {
+        self.hidden_by = Some(rule.to_owned());
+        self
+    }
+
+    /// Whether the policy refused, and not the arguments or the server.
+    pub(crate) fn is_the_policys(&self) -> bool {
+        self.hidden_by.is_some()
+            || ["policy.", "approval.", "limit.rate", "limit.calls", "tool.drift"]
+                .iter()
+                .any(|code| self.code.starts_with(code))
     }
 
     pub(crate) fn denied(tool: &str, rule: &Rule) -> Refusal {

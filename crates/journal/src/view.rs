@@ -364,7 +364,19 @@ impl ExecutionSummary {
                     call.bytes_out = *bytes;
                 }
             }
-            _ => {}
+            Kind::SessionOpened { .. }
+            | Kind::ExecutionStarted { .. }
+            | Kind::Output { .. }
+            | Kind::ExecutionEnded { .. }
+            | Kind::Violation { .. }
+            | Kind::LimitHit { .. }
+            | Kind::Refused { .. }
+            | Kind::StopRequested { .. }
+            | Kind::Swept { .. }
+            | Kind::FilesOut { .. }
+            | Kind::ServerUsed { .. }
+            | Kind::ToolDrifted { .. }
+            | Kind::SessionClosed { .. } => {}
         }
     }
 }

@@ -6,7 +6,8 @@ use super::graph::{Graph, Kind};
 const RULE: &str = "arrows";
 
 /// Each crate and all that it may depend on.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 15] = [
+    ("company", &[]),
     ("policy", &[]),
     ("jail", &[]),
     ("wire", &[]),
@@ -27,7 +28,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     (
         "cli",
         &[
-            "server", "engine", "store", "sandbox", "gateway", "catalog", "policy", "journal", "probe",
+            "server", "engine", "store", "sandbox", "gateway", "catalog", "policy", "journal", "probe", "company",
         ],
     ),
     ("worker", &["wire", "jail"]),

@@ -6,7 +6,13 @@ use super::graph::{Graph, Kind};
 const RULE: &str = "fences";
 
 /// Packages that only the named crates may depend on, tests aside.
-const KEPT: [(&str, &[&str], &str); 4] = [
+const KEPT: [(&str, &[&str], &str); 6] = [
+    (
+        "rmcp",
+        &["gateway", "company", "testkit"],
+        "only `gateway` speaks to tool servers, only `company` is one",
+    ),
+    ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
     ("sqlx", &["store"], "only `store` links a database"),
     ("libc", &["jail"], "only `jail` makes raw system calls"),
     ("clap", &["cli", "xtask"], "only `cli` reads arguments"),

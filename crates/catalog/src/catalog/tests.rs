@@ -59,7 +59,10 @@ fn a_tool_answers_to_each_of_its_spellings() {
         let found = catalog.resolve(server, tool).map(|tool| tool.name.as_str());
         assert_eq!(found, Some("git-hub.list-issues"));
     }
-    assert_eq!(catalog.resolve("git_hub", "a_b").map(|tool| tool.short()), Some("a.b"));
+    assert_eq!(
+        catalog.resolve("git_hub", "a_b").map(crate::tool::Tool::short),
+        Some("a.b")
+    );
     assert!(catalog.resolve("git-hub", "nothing").is_none());
 }
 

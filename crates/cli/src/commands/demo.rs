@@ -1,4 +1,4 @@
-//! `ringfence demo`: a program that computes something, six that try what they should not, and what was written down.
+//! `ringfence demo`: a program that calls tools, six that try what they should not, and what was written down.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,9 @@ use crate::settings::servers::Chosen;
 use crate::signals::Interrupt;
 
 mod attempts;
+mod company;
 
 use attempts::Attempt;
-
-/// What the program computes: sales of a made-up shop.
-const SALES: &str = include_str!("demo/sales.ts");
 
 /// Shows it all. Data goes to a folder that is removed afterwards, unless `RINGFENCE_HOME` names one.
 pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -37,7 +35,7 @@ pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitC
         folder.path().join("home")
     };
     let interrupt = run::listen()?;
-    let engine = run::open_at(home, &Config::default(), Chosen::default(), &interrupt).await?;
+    let engine = run::open_at(home, &Config::default(), company::servers()?, &interrupt).await?;
     let demo = Demo {
         engine: &engine,
         printer,
@@ -66,46 +64,16 @@ struct Demo<'a> {
 impl Demo<'_> {
     /// Answers whether everything was blocked that should be.
     async fn show(&self, folder: &Path) -> Result<bool, Fault> {
-        self.compute().await?;
+        let refused = self.code_mode().await?;
         let held = self.attempt(folder).await?;
         let sound = self.journal().await?;
-        Ok(held && sound)
+        Ok(refused && held && sound)
     }
 
     async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
         let execution = run::follow(self.engine, run::request(policy, program), &mut (), self.interrupt).await?;
         self.sessions.borrow_mut().push(execution.session_id);
         Ok(execution)
-    }
-
-    async fn compute(&self) -> Result<(), Fault> {
-        let strong = |text| self.printer.paint(text, Style::Strong);
-        self.printer.line(&strong(
-            "A TypeScript program, in a sandbox made from the policy `demo`",
-        ))?;
-        self.printer
-            .line("  no network, no files of yours, 128 MiB of memory, 5 seconds")?;
-        self.printer.line("")?;
-        let program = Program::Code {
-            language: Language::TypeScript,
-            file_name: "sales.ts".into(),
-            source: SALES.into(),
-        };
-        let execution = self.run(policy(&[])?, program).await?;
-        if let Some(error) = &execution.error {
-            let fault = Fault::ours("demo.failed", format!("the program failed: {}", error.message));
-            return Err(fault.hint("`ringfence doctor` shows what works here"));
-        }
-        for line in execution.stdout.lines() {
-            self.printer.line(&format!("  {line}"))?;
-        }
-        let value = execution.value.as_ref().map_or("null", |value| value.get());
-        let usage = execution.usage;
-        let used = format!("{} ms, {}", usage.wall_ms, bytes(usage.peak_memory_bytes));
-        self.printer.line(&format!(
-            "  its value: {value}  {}",
-            self.printer.paint(&format!("({used})"), Style::Faint)
-        ))
     }
 
     async fn attempt(&self, folder: &Path) -> Result<bool, Fault> {
@@ -153,7 +121,10 @@ impl Demo<'_> {
                 .filter_map(|record| record.event().ok())
             {
                 let name = event.kind.name();
-                if matches!(name, "execution_ended" | "violation" | "limit_hit") {
+                if matches!(
+                    name,
+                    "execution_ended" | "violation" | "limit_hit" | "call_refused" | "server_used"
+                ) {
                     self.printer
                         .line(&format!("  {name:<16} {}", event::what(&event.kind)))?;
                 }
@@ -204,6 +175,7 @@ fn next_steps(printer: &Printer, kept: bool, started: Instant) -> String {
     format!(
         "\n{title}\n  ringfence run FILE.ts          your own program; .js .py .sh as well\n  \
          ringfence exec -- CMD          any program of this machine, confined\n  \
+         ringfence tools search TEXT    find a tool; servers by `--servers FILE`\n  \
          ringfence policy show          every rule in force, and what holds it here\n  \
          ringfence audit tail           what happened\n  \
          ringfence doctor               what this machine can enforce\n  \

@@ -85,6 +85,14 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     findings.push(python(&policy, config.python.as_deref(), seen.is_ok()).await);
     findings.push(limits());
     findings.push(home(settings));
+    findings.extend(checkers(&config, settings));
+    for notice in config.servers.notices() {
+        findings.push(Finding::limited(
+            "tool server",
+            notice.to_string(),
+            "give its entry a `policy` to run it in a sandbox of its own",
+        ));
+    }
     let soft = seen.as_ref().map(soft_rules).unwrap_or_default();
     let works = seen.is_ok();
     if args.json {
@@ -100,6 +108,28 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     } else {
         ExitCode::from(NOT_HELD)
     })
+}
+
+/// Type checkers: there, or how to get them.
+fn checkers(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let Ok(home) = settings.home() else { return Vec::new() };
+    let tools = config.checkers.clone().or(ringfence_engine::Tools::find(&home));
+    let found = [("tsc", &tools.tsc), ("ty", &tools.ty)];
+    let mut findings: Vec<Finding> = found
+        .into_iter()
+        .filter_map(|(name, path)| {
+            Some(Finding::good(
+                "type checker",
+                format!("{name}: {}", path.as_ref()?.display()),
+            ))
+        })
+        .collect();
+    let advice = tools.advice(&home);
+    findings.extend(advice.into_iter().map(|advice| {
+        let hint = format!("{}; or name it as `{}` in `ringfence.yaml`", advice.command, advice.key);
+        Finding::limited("type checker", advice.what, hint)
+    }));
+    findings
 }
 
 fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) -> String {

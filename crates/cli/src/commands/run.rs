@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Input, Program, RunCode};
+use ringfence_engine::{Engine, Execution, Input, Program, RunCode, Tools};
 use ringfence_journal::Principal;
 use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::Language;
@@ -188,6 +188,7 @@ pub(crate) async fn open_at(
     interrupt: &Interrupt,
 ) -> Result<Engine, Fault> {
     let settings = ringfence_engine::Settings {
+        checkers: config.checkers.clone().or(Tools::find(&home)),
         home,
         sinks: config.sinks.clone(),
         principal: principal(),

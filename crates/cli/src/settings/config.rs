@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use ringfence_engine::Tools;
 use ringfence_gateway::Servers;
 use ringfence_policy::{Draft, MAX_DOCUMENT};
 use ringfence_store::Sink;
@@ -51,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) sinks: Vec<Sink>,
     /// Tool servers.
     pub(crate) servers: Servers,
+    /// Type checkers.
+    pub(crate) checkers: Tools,
 }
 
 impl Config {
@@ -192,8 +195,13 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
                     .map_err(|error| super::servers::unread(&source.path.display().to_string(), &error))?;
             }
             "runtimes" => {
-                let python = part.fields(value, &["python"])?.remove("python");
-                config.python = python.map(|path| part.path("python", &path)).transpose()?;
+                let mut given = part.fields(value, &["python", "tsc", "ty"])?;
+                let mut path = |name: &str| given.remove(name).map(|path| part.path(name, &path)).transpose();
+                config.python = path("python")?;
+                config.checkers = Tools {
+                    tsc: path("tsc")?,
+                    ty: path("ty")?,
+                };
             }
             _ => config.sinks = part.sinks(value)?,
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ringfence_gateway::{Environment, Notice, Place, Servers, ServersError, Source};
+use ringfence_gateway::{Environment, Place, Servers, ServersError, Source};
 use ringfence_policy::Policy;
 
 use super::absolute;
@@ -42,9 +42,7 @@ impl Chosen {
     /// Says what the operator should know: above all which servers run outside the fence.
     pub(crate) fn say(&self, printer: &Printer) {
         for notice in self.servers.notices() {
-            if let Notice::Host { .. } | Notice::Ignored { .. } = notice {
-                printer.notice(&notice.to_string());
-            }
+            printer.notice(&notice.to_string());
         }
     }
 }
