@@ -14,7 +14,7 @@ mod sys;
 
 #[cfg(feature = "host")]
 pub mod cgroup;
-#[cfg(feature = "host")]
+#[cfg(feature = "inside")]
 mod child;
 #[cfg(feature = "host")]
 mod compile;
@@ -24,10 +24,18 @@ pub mod inside;
 mod jailed;
 #[cfg(feature = "host")]
 mod launch;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod parcel;
 #[cfg(feature = "host")]
 mod plan;
 #[cfg(feature = "host")]
 mod program;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod steps;
+#[cfg(feature = "inside")]
+pub mod template;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod told;
 
 pub use landlock::Use;
 pub use sys::socket;
@@ -35,7 +43,7 @@ pub use sys::socket;
 #[cfg(feature = "host")]
 pub use jailed::{Jailed, Space, SyscallListener, as_file_user, space};
 #[cfg(feature = "host")]
-pub use launch::{LaunchError, Launcher, SharedProgram};
+pub use launch::{LaunchError, Launcher};
 #[cfg(feature = "host")]
 pub use plan::{Access, HiddenKind, Ids, Limits, Place, Plan, Programs};
 #[cfg(feature = "host")]

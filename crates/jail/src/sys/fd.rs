@@ -76,6 +76,13 @@ pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A descriptor by its number, which the caller knows to be open; one that is not makes calls fail with `EBADF`.
+#[cfg(feature = "inside")]
+pub(crate) fn lend(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the number is not -1: the callers have it from a descriptor or a constant. Nobody closes through it.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
 /// Sets or clears close-on-exec. Signal-safe.
 pub(crate) fn set_close_on_exec(fd: RawFd, on: bool) -> io::Result<()> {
     let flags = if on { libc::FD_CLOEXEC } else { 0 };
