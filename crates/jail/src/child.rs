@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::landlock;
 use crate::seccomp::Filter;
-use crate::steps::{EMPTY, HiddenKind, Missing, Step, Steps};
+use crate::steps::{EMPTY, HiddenKind, NOTHING, Step, Steps};
 use crate::sys::fence::{self, Listener};
 use crate::sys::mount::{self, attr};
 use crate::sys::{fd, limit, process, socket};
@@ -72,7 +72,10 @@ pub(crate) fn run(ends: Ends, filter: &Filter) -> OwnedFd {
 }
 
 fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
-    let steps = receive_steps(fd::lend(ends.status)).map_err(at(Stage::Wait))?;
+    let mut piece = [0; PIECE];
+    let mut longer = Vec::new();
+    let bytes = receive_steps(fd::lend(ends.status), &mut piece, &mut longer).map_err(at(Stage::Wait))?;
+    let steps = Steps::unpack(bytes).ok_or_else(|| at(Stage::Wait)(io::ErrorKind::InvalidData.into()))?;
     let mut sources = Vec::with_capacity(steps.sources.len());
     for (index, source) in steps.sources.iter().enumerate() {
         sources.push(fd::open_at(None, source, libc::O_PATH, 0).map_err(at_step(Stage::Source, index))?);
@@ -98,28 +101,31 @@ fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
     fd::adopt(CONTROL).map_err(at(Stage::Descriptors))
 }
 
-/// What the host wants of this copy.
-fn receive_steps(status: BorrowedFd<'_>) -> io::Result<Steps> {
-    let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
-    let mut piece = vec![0; PIECE];
-    let mut length = socket::receive_bytes(status, &mut piece)?;
-    let (total, first) = piece
-        .get(..length)
-        .and_then(|piece| piece.split_first_chunk::<8>())
-        .ok_or_else(nonsense)?;
-    let total = usize::try_from(u64::from_le_bytes(*total)).unwrap_or(usize::MAX);
-    if total > MOST_BYTES {
-        return Err(nonsense());
+/// What the host wants of this copy, as bytes: where they fit into one `piece` they stay in it.
+fn receive_steps<'a>(
+    status: BorrowedFd<'_>,
+    piece: &'a mut [u8; PIECE],
+    longer: &'a mut Vec<u8>,
+) -> io::Result<&'a [u8]> {
+    const TOTAL: usize = size_of::<u64>();
+    let length = socket::receive_bytes(status, piece)?;
+    let total = piece.first_chunk().map_or(u64::MAX, |total| u64::from_le_bytes(*total));
+    let total = usize::try_from(total).unwrap_or(usize::MAX);
+    if length < TOTAL || total > MOST_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut bytes = first.to_vec();
-    while bytes.len() < total {
-        length = socket::receive_bytes(status, &mut piece)?;
+    if total == length - TOTAL {
+        return Ok(piece.get(TOTAL..length).unwrap_or_default());
+    }
+    longer.extend_from_slice(piece.get(TOTAL..length).unwrap_or_default());
+    while longer.len() < total {
+        let length = socket::receive_bytes(status, piece)?;
         if length == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        bytes.extend_from_slice(piece.get(..length).unwrap_or_default());
+        longer.extend_from_slice(piece.get(..length).unwrap_or_default());
     }
-    Steps::unpack(&bytes).ok_or_else(nonsense)
+    Ok(longer)
 }
 
 /// The template writes who we are before we go on.
@@ -151,7 +157,7 @@ fn cap_namespace() -> io::Result<()> {
     Ok(())
 }
 
-fn build_root(steps: &Steps, sources: &[OwnedFd]) -> Result<(), Failed> {
+fn build_root(steps: &Steps<'_>, sources: &[OwnedFd]) -> Result<(), Failed> {
     mount::make_private().map_err(at(Stage::Root))?;
     // `/tmp` is only the place where the new root is hung until it is entered; what was opened below it stays open.
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
@@ -163,10 +169,16 @@ fn build_root(steps: &Steps, sources: &[OwnedFd]) -> Result<(), Failed> {
     Ok(())
 }
 
-fn build(step: &Step, sources: &[OwnedFd]) -> io::Result<()> {
+fn build(step: &Step<'_>, sources: &[OwnedFd]) -> io::Result<()> {
     match step {
         Step::Folder { path } => fd::make_folder(path, 0o755),
-        Step::Touch { path } => touch(path).map(drop),
+        Step::Touch { path } => fd::make_file(path, 0o644),
+        Step::Device { from, to } => {
+            fd::make_file(to, 0o644)?;
+            mount::show(from, to)?;
+            // Not `NODEV`: a device that cannot be opened is of no use.
+            mount::restrict(to, attr::NOSUID | attr::NOEXEC)
+        }
         Step::Bind { source, to, attributes } => mount::bind(opened(sources, *source)?, to, *attributes),
         Step::Memory { to, options, flags } => mount::mount_new(c"tmpfs", to, *flags, options),
         Step::Link { target, to } => fd::make_link(target, to),
@@ -176,8 +188,9 @@ fn build(step: &Step, sources: &[OwnedFd]) -> io::Result<()> {
             mount::mount_new(c"proc", c"proc", flags, c"hidepid=2")
         }
         Step::ReadOnlyAgain { path } => {
-            let Some(place) = if_there(path, Missing::Fine)? else {
-                return Ok(());
+            let place = match fd::open_at(None, path, libc::O_PATH | libc::O_NOFOLLOW, 0) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+                opened => opened?,
             };
             mount::bind(
                 place.as_fd(),
@@ -185,17 +198,23 @@ fn build(step: &Step, sources: &[OwnedFd]) -> io::Result<()> {
                 attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC,
             )
         }
-        Step::Cover { path, kind, missing } => {
-            if if_there(path, *missing)?.is_none() {
-                return Ok(());
+        // What is written to either cover is lost or refused.
+        Step::Cover { path, kind } => match kind {
+            HiddenKind::File => mount::bind(opened(sources, 0)?, path, 0),
+            HiddenKind::Folder => {
+                let empty = fd::open_at(None, EMPTY, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+                mount::bind(empty.as_fd(), path, attr::RDONLY)
             }
-            // What is written to either is lost or refused, so neither needs to be made read-only.
-            match kind {
-                HiddenKind::File => mount::bind(opened(sources, 0)?, path, 0),
-                HiddenKind::Folder => {
-                    let empty = fd::open_at(None, EMPTY, libc::O_PATH | libc::O_DIRECTORY, 0)?;
-                    mount::bind(empty.as_fd(), path, attr::RDONLY)
-                }
+        },
+        Step::CoverOfProc { path, kind } => {
+            let cover = match kind {
+                HiddenKind::File => NOTHING,
+                HiddenKind::Folder => EMPTY,
+            };
+            match mount::show(cover, path) {
+                // The covers are there: it is this kernel's `/proc` that has no such thing.
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+                done => done,
             }
         }
     }
@@ -210,16 +229,8 @@ fn opened(sources: &[OwnedFd], index: usize) -> io::Result<BorrowedFd<'_>> {
     opened.map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn if_there(path: &CStr, missing: Missing) -> io::Result<Option<OwnedFd>> {
-    match fd::open_at(None, path, libc::O_PATH | libc::O_NOFOLLOW, 0) {
-        Ok(place) => Ok(Some(place)),
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) && missing == Missing::Fine => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Gives the host handles of the places it asked for, in one message.
-fn hand_out(steps: &Steps, status: BorrowedFd<'_>) -> Result<(), Failed> {
+fn hand_out(steps: &Steps<'_>, status: BorrowedFd<'_>) -> Result<(), Failed> {
     let mut places = Vec::with_capacity(steps.handles.len());
     for (index, path) in steps.handles.iter().enumerate() {
         let opened = fd::open_at(None, path, libc::O_RDONLY | libc::O_DIRECTORY, 0);
@@ -252,7 +263,7 @@ fn place_descriptors(sources: Vec<OwnedFd>, ends: Ends) -> io::Result<()> {
     fd::close_from(AFTER_ALL)
 }
 
-fn limit_resources(steps: &Steps) -> io::Result<()> {
+fn limit_resources(steps: &Steps<'_>) -> io::Result<()> {
     let limits = &steps.limits;
     // Not 0: a host that pipes cores to a program starts it even then; at 1 it does not, and no core fits a file.
     limit::set(libc::RLIMIT_CORE, 1)?;
@@ -286,7 +297,7 @@ fn drop_privileges() -> io::Result<()> {
     process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
 }
 
-fn fence_in(steps: &Steps, filter: &Filter) -> Result<(), Failed> {
+fn fence_in(steps: &Steps<'_>, filter: &Filter) -> Result<(), Failed> {
     let version = landlock::restrict(&steps.uses).map_err(at(Stage::Landlock))?;
     let listener = fence::filter(&filter.0, Listener::New).map_err(at(Stage::Seccomp))?;
     if let Some(listener) = listener {

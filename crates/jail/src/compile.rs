@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::plan::{Access, Place, Plan, Programs};
-use crate::steps::{EMPTY, HiddenKind, Missing, Step, Steps};
+use crate::steps::{EMPTY, HiddenKind, NOTHING, Name, Step, Steps};
 use crate::sys::mount::attr;
 
 /// What of `/proc` changes the machine for more than root: read-only.
@@ -47,20 +47,19 @@ const PROC_HIDDEN_FOLDERS: &[&str] = &[
     "proc/pressure",
 ];
 
-impl Steps {
+impl Steps<'static> {
     /// The steps of `plan`. The first source is `/dev/null`, which covers hidden files.
-    pub(crate) fn compile(plan: &Plan) -> Result<Steps, NulError> {
+    pub(crate) fn compile(plan: &Plan) -> Result<Steps<'static>, NulError> {
         let mut steps = Steps {
             inside: plan.ids.inside,
             drop_groups: false,
-            sources: vec![c"/dev/null".to_owned()],
+            sources: vec![NOTHING.into()],
             build: vec![
-                Step::Folder {
-                    path: c"dev".to_owned(),
-                },
-                Step::Folder { path: EMPTY.to_owned() },
+                Step::Folder { path: c"dev".into() },
+                Step::Folder { path: EMPTY.into() },
+                Step::ReadOnlyAgain { path: EMPTY.into() },
             ],
-            root_options: CString::new(format!("size=512k,nr_inodes=512,mode=0755{}", owner(plan.ids.inside)))?,
+            root_options: name(format!("size=512k,nr_inodes=512,mode=0755{}", owner(plan.ids.inside)))?,
             uses: Vec::new(),
             handles: Vec::new(),
             limits: plan.limits,
@@ -69,10 +68,10 @@ impl Steps {
             steps.place(place, plan.ids.inside)?;
         }
         for (path, purpose) in &plan.uses {
-            steps.uses.push((CString::new(path.as_str())?, *purpose));
+            steps.uses.push((name(path.as_str())?, *purpose));
         }
         for path in &plan.handles {
-            steps.handles.push(CString::new(path.as_str())?);
+            steps.handles.push(name(path.as_str())?);
         }
         steps.make_folders_once();
         Ok(steps)
@@ -96,14 +95,14 @@ impl Steps {
                 }
                 self.build.push(Step::Memory {
                     to: relative(to)?,
-                    options: CString::new(options)?,
+                    options: name(options)?,
                     flags,
                 });
             }
             Place::Link { target, to } => {
                 self.parents(to)?;
                 self.build.push(Step::Link {
-                    target: CString::new(target.as_str())?,
+                    target: name(target.as_str())?,
                     to: relative(to)?,
                 });
             }
@@ -111,30 +110,25 @@ impl Steps {
                 self.parents(to)?;
                 self.build.push(Step::Write {
                     to: relative(to)?,
-                    content: content.clone(),
+                    content: content.clone().into(),
                 });
             }
             Place::Proc => self.proc()?,
-            Place::Device { name } => {
-                let path = format!("/dev/{name}");
+            Place::Device { name: device } => {
+                let path = format!("/dev/{device}");
                 self.build.push(Step::Folder {
                     path: relative("/dev")?,
                 });
                 self.build.push(Step::Touch { path: relative(&path)? });
-                self.sources.push(CString::new(path.as_bytes())?);
-                // Not `NODEV`: a device that cannot be opened is of no use.
-                let attributes = attr::NOSUID | attr::NOEXEC;
-                self.build.push(Step::Bind {
-                    source: self.sources.len() - 1,
+                self.build.push(Step::Device {
                     to: relative(&path)?,
-                    attributes,
+                    from: name(path)?,
                 });
             }
             Place::Hidden { path, kind } => {
                 self.build.push(Step::Cover {
                     path: relative(path)?,
                     kind: *kind,
-                    missing: Missing::Fails,
                 });
             }
         }
@@ -153,7 +147,7 @@ impl Steps {
         } else {
             Step::Folder { path: relative(to)? }
         });
-        self.sources.push(CString::new(from.as_os_str().as_bytes())?);
+        self.sources.push(name(from.as_os_str().as_bytes())?);
         self.build.push(Step::Bind {
             source: self.sources.len() - 1,
             to: relative(to)?,
@@ -169,14 +163,13 @@ impl Steps {
         self.build.push(Step::Proc);
         for path in PROC_READ_ONLY {
             self.build.push(Step::ReadOnlyAgain {
-                path: CString::new(*path)?,
+                path: name(*path)?,
             });
         }
         for (path, kind) in proc_covers() {
-            self.build.push(Step::Cover {
-                path: CString::new(*path)?,
+            self.build.push(Step::CoverOfProc {
+                path: name(*path)?,
                 kind: *kind,
-                missing: Missing::Fine,
             });
         }
         Ok(())
@@ -194,7 +187,9 @@ impl Steps {
             | Step::Write { .. }
             | Step::Proc
             | Step::ReadOnlyAgain { .. }
-            | Step::Cover { .. } => true,
+            | Step::Device { .. }
+            | Step::Cover { .. }
+            | Step::CoverOfProc { .. } => true,
         });
     }
 
@@ -229,6 +224,10 @@ fn owner(inside: u32) -> String {
     format!(",uid={inside},gid={inside}")
 }
 
-fn relative(path: &str) -> Result<CString, NulError> {
-    CString::new(path.trim_start_matches('/'))
+fn relative(path: &str) -> Result<Name<'static>, NulError> {
+    name(path.trim_start_matches('/'))
+}
+
+fn name(text: impl Into<Vec<u8>>) -> Result<Name<'static>, NulError> {
+    CString::new(text).map(Name::Owned)
 }

@@ -2,10 +2,11 @@
 //!
 //! What comes is the host's own, so a wrong byte is a fault and not an attack; it is still an error and never a panic.
 
-use std::ffi::CString;
+use std::borrow::Cow;
+use std::ffi::CStr;
 
 use crate::landlock::Use;
-use crate::steps::{HiddenKind, Limits, Missing, Step, Steps};
+use crate::steps::{HiddenKind, Limits, Name, Step, Steps};
 
 /// Appends values to bytes.
 #[cfg(any(feature = "host", test))]
@@ -23,10 +24,14 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    fn tag(&mut self, tag: u8, strings: &[&CString]) {
+    fn name(&mut self, name: &CStr) {
+        self.bytes(name.to_bytes_with_nul());
+    }
+
+    fn tag(&mut self, tag: u8, names: &[&CStr]) {
         self.0.push(tag);
-        for string in strings {
-            self.bytes(string.as_bytes());
+        for name in names {
+            self.name(name);
         }
     }
 
@@ -42,7 +47,7 @@ impl Writer {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &Step<'_>) {
         match step {
             Step::Folder { path } => self.tag(1, &[path]),
             Step::Bind { source, to, attributes } => {
@@ -62,11 +67,15 @@ impl Writer {
             }
             Step::Proc => self.tag(7, &[]),
             Step::ReadOnlyAgain { path } => self.tag(8, &[path]),
-            Step::Cover { path, kind, missing } => {
+            Step::Cover { path, kind } => {
                 self.tag(9, &[path]);
                 self.number(u64::from(*kind == HiddenKind::Folder));
-                self.number(u64::from(*missing == Missing::Fails));
             }
+            Step::CoverOfProc { path, kind } => {
+                self.tag(10, &[path]);
+                self.number(u64::from(*kind == HiddenKind::Folder));
+            }
+            Step::Device { from, to } => self.tag(11, &[from, to]),
         }
     }
 }
@@ -103,55 +112,68 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    fn string(&mut self) -> Option<CString> {
-        CString::new(self.bytes()?).ok()
+    fn name(&mut self) -> Option<Name<'a>> {
+        CStr::from_bytes_with_nul(self.bytes()?).ok().map(Cow::Borrowed)
     }
 
-    fn optional(&mut self) -> Option<Option<u64>> {
+    /// A number that may be absent, as `T`.
+    fn optional<T: TryFrom<u64>>(&mut self, found: &mut Option<T>) -> Option<()> {
         let there = self.flag()?;
-        let number = self.number()?;
-        Some(there.then_some(number))
+        let number = T::try_from(self.number()?).ok()?;
+        *found = there.then_some(number);
+        Some(())
     }
 
     fn list<T>(&mut self, mut read: impl FnMut(&mut Reader<'a>) -> Option<T>) -> Option<Vec<T>> {
         (0..self.number()?).map(|_| read(self)).collect()
     }
 
-    fn step(&mut self) -> Option<Step> {
+    fn step(&mut self) -> Option<Step<'a>> {
         let tag = *self.take(1)?.first()?;
         Some(match tag {
-            1 => Step::Folder { path: self.string()? },
+            1 => Step::Folder { path: self.name()? },
             2 => Step::Bind {
-                to: self.string()?,
+                to: self.name()?,
                 source: self.size()?,
                 attributes: self.number()?,
             },
-            3 => Step::Touch { path: self.string()? },
+            3 => Step::Touch { path: self.name()? },
             4 => Step::Memory {
-                to: self.string()?,
-                options: self.string()?,
+                to: self.name()?,
+                options: self.name()?,
                 flags: self.number()?,
             },
             5 => Step::Link {
-                target: self.string()?,
-                to: self.string()?,
+                target: self.name()?,
+                to: self.name()?,
             },
             6 => Step::Write {
-                to: self.string()?,
-                content: self.bytes()?.to_vec(),
+                to: self.name()?,
+                content: Cow::Borrowed(self.bytes()?),
             },
             7 => Step::Proc,
-            8 => Step::ReadOnlyAgain { path: self.string()? },
+            8 => Step::ReadOnlyAgain { path: self.name()? },
             9 => Step::Cover {
-                path: self.string()?,
-                kind: if self.flag()? {
-                    HiddenKind::Folder
-                } else {
-                    HiddenKind::File
-                },
-                missing: if self.flag()? { Missing::Fails } else { Missing::Fine },
+                path: self.name()?,
+                kind: self.kind()?,
+            },
+            10 => Step::CoverOfProc {
+                path: self.name()?,
+                kind: self.kind()?,
+            },
+            11 => Step::Device {
+                from: self.name()?,
+                to: self.name()?,
             },
             _ => return None,
+        })
+    }
+
+    fn kind(&mut self) -> Option<HiddenKind> {
+        Some(if self.flag()? {
+            HiddenKind::Folder
+        } else {
+            HiddenKind::File
         })
     }
 
@@ -161,54 +183,54 @@ impl<'a> Reader<'a> {
     }
 
     fn limits(&mut self) -> Option<Limits> {
-        Some(Limits {
+        let mut limits = Limits {
             open_files: self.number()?,
-            processes: self.optional()?,
+            processes: None,
             file_bytes: self.number()?,
-            processors: match self.optional()? {
-                Some(count) => Some(count.try_into().ok()?),
-                None => None,
-            },
-        })
+            processors: None,
+        };
+        self.optional(&mut limits.processes)?;
+        self.optional(&mut limits.processors)?;
+        Some(limits)
     }
 }
 
 const USES: [Use; 5] = [Use::Programs, Use::List, Use::Read, Use::Write, Use::Device];
 
-impl Steps {
+impl<'a> Steps<'a> {
     /// As bytes.
     #[cfg(any(feature = "host", test))]
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut writer = Writer(Vec::with_capacity(8 << 10));
         writer.number(u64::from(self.inside));
         writer.number(u64::from(self.drop_groups));
-        writer.list(&self.sources, |writer, path| writer.bytes(path.as_bytes()));
-        writer.bytes(self.root_options.as_bytes());
+        writer.list(&self.sources, |writer, path| writer.name(path));
+        writer.name(&self.root_options);
         writer.list(&self.build, Writer::step);
         writer.list(&self.uses, |writer, (path, purpose)| {
-            writer.bytes(path.as_bytes());
+            writer.name(path);
             let index = USES.iter().position(|known| known == purpose);
             writer.number(index.map_or(u64::MAX, |index| index as u64));
         });
-        writer.list(&self.handles, |writer, path| writer.bytes(path.as_bytes()));
+        writer.list(&self.handles, |writer, path| writer.name(path));
         writer.number(self.limits.open_files);
-        writer.optional(self.limits.processes);
         writer.number(self.limits.file_bytes);
+        writer.optional(self.limits.processes);
         writer.optional(self.limits.processors.map(|count| count as u64));
         writer.0
     }
 
     /// From bytes; `None`: these are none.
-    pub(crate) fn unpack(bytes: &[u8]) -> Option<Steps> {
+    pub(crate) fn unpack(bytes: &'a [u8]) -> Option<Steps<'a>> {
         let mut reader = Reader(bytes);
         let steps = Steps {
             inside: reader.number()?.try_into().ok()?,
             drop_groups: reader.flag()?,
-            sources: reader.list(Reader::string)?,
-            root_options: reader.string()?,
+            sources: reader.list(Reader::name)?,
+            root_options: reader.name()?,
             build: reader.list(Reader::step)?,
-            uses: reader.list(|reader| Some((reader.string()?, reader.purpose()?)))?,
-            handles: reader.list(Reader::string)?,
+            uses: reader.list(|reader| Some((reader.name()?, reader.purpose()?)))?,
+            handles: reader.list(Reader::name)?,
             limits: reader.limits()?,
         };
         reader.0.is_empty().then_some(steps)

@@ -1,9 +1,13 @@
 //! What a copy of the template does to become the first process of a jail, step by step: made by the host from a plan,
 //! sent as bytes, carried out over there. Nothing here touches the system.
 
-use std::ffi::{CStr, CString};
+use std::borrow::Cow;
+use std::ffi::CStr;
 
 use crate::landlock::Use;
+
+/// A path or option. The host owns it; the copy of the template finds it in the bytes that came, and allocates nothing.
+pub(crate) type Name<'a> = Cow<'a, CStr>;
 
 /// Who the child is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,65 +44,68 @@ pub struct Limits {
 
 /// One thing the child does to build its root. Paths are relative to the root that is being built.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Step<'a> {
     Folder {
-        path: CString,
+        path: Name<'a>,
     },
     Bind {
         source: usize,
-        to: CString,
+        to: Name<'a>,
         attributes: u64,
     },
     Touch {
-        path: CString,
+        path: Name<'a>,
+    },
+    /// A device of the host, by its path there.
+    Device {
+        from: Name<'a>,
+        to: Name<'a>,
     },
     Memory {
-        to: CString,
-        options: CString,
+        to: Name<'a>,
+        options: Name<'a>,
         flags: libc::c_ulong,
     },
     Link {
-        target: CString,
-        to: CString,
+        target: Name<'a>,
+        to: Name<'a>,
     },
     Write {
-        to: CString,
-        content: Vec<u8>,
+        to: Name<'a>,
+        content: Cow<'a, [u8]>,
     },
     Proc,
     ReadOnlyAgain {
-        path: CString,
+        path: Name<'a>,
     },
+    /// Something of the host's that must be there: somebody who changes the folder under us must not lead us elsewhere.
     Cover {
-        path: CString,
+        path: Name<'a>,
         kind: HiddenKind,
-        missing: Missing,
+    },
+    /// Something of our own `/proc`, which this kernel may not have.
+    CoverOfProc {
+        path: Name<'a>,
+        kind: HiddenKind,
     },
 }
 
-/// What it means when a thing to cover is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// This kernel does not have it.
-    Fine,
-    /// It was there when the plan was made: somebody is changing the folder under us.
-    Fails,
-}
-
+/// Shown wherever a file is hidden.
+pub(crate) const NOTHING: &CStr = c"/dev/null";
 /// An empty folder in the root, shown wherever a folder is hidden.
 pub(crate) const EMPTY: &CStr = c"dev/.hidden";
 
 /// The whole way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Steps {
+pub(crate) struct Steps<'a> {
     /// Its user and group number inside.
     pub(crate) inside: u32,
     pub(crate) drop_groups: bool,
     /// Places of the host, opened before the copy gives up the caller's identity.
-    pub(crate) sources: Vec<CString>,
-    pub(crate) root_options: CString,
-    pub(crate) build: Vec<Step>,
-    pub(crate) uses: Vec<(CString, Use)>,
-    pub(crate) handles: Vec<CString>,
+    pub(crate) sources: Vec<Name<'a>>,
+    pub(crate) root_options: Name<'a>,
+    pub(crate) build: Vec<Step<'a>>,
+    pub(crate) uses: Vec<(Name<'a>, Use)>,
+    pub(crate) handles: Vec<Name<'a>>,
     pub(crate) limits: Limits,
 }

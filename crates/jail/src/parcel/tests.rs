@@ -1,7 +1,9 @@
+use std::ffi::CString;
+
 use super::*;
 
-fn every_kind() -> Steps {
-    let text = |text: &str| CString::new(text).unwrap();
+fn every_kind() -> Steps<'static> {
+    let text = |text: &str| Cow::Owned(CString::new(text).unwrap());
     Steps {
         inside: 1000,
         drop_groups: true,
@@ -26,19 +28,21 @@ fn every_kind() -> Steps {
             },
             Step::Write {
                 to: text("etc/passwd"),
-                content: vec![0, 1, 255],
+                content: vec![0, 1, 255].into(),
             },
             Step::Proc,
             Step::ReadOnlyAgain { path: text("proc/sys") },
-            Step::Cover {
+            Step::Device {
+                from: text("/dev/zero"),
+                to: text("dev/zero"),
+            },
+            Step::CoverOfProc {
                 path: text("proc/keys"),
                 kind: HiddenKind::File,
-                missing: Missing::Fine,
             },
             Step::Cover {
                 path: text("deps/.git"),
                 kind: HiddenKind::Folder,
-                missing: Missing::Fails,
             },
         ],
         uses: USES.into_iter().map(|purpose| (text("/usr"), purpose)).collect(),
@@ -54,8 +58,8 @@ fn every_kind() -> Steps {
 
 #[test]
 fn what_is_packed_is_unpacked_the_same() {
-    let steps = every_kind();
-    assert_eq!(Steps::unpack(&steps.pack()), Some(steps));
+    let packed = every_kind().pack();
+    assert_eq!(Steps::unpack(&packed), Some(every_kind()));
 }
 
 #[test]

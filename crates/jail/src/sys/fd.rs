@@ -25,6 +25,15 @@ pub(crate) fn make_folder(path: &CStr, mode: u32) -> io::Result<()> {
     }
 }
 
+/// Makes the empty file `path` below the current folder; one that exists is fine. Signal-safe.
+pub(crate) fn make_file(path: &CStr, mode: u32) -> io::Result<()> {
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    match check_int(unsafe { libc::mknodat(libc::AT_FDCWD, path.as_ptr(), libc::S_IFREG | mode, 0) }) {
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
 /// Makes the link `path` that says `target`. Signal-safe.
 pub(crate) fn make_link(target: &CStr, path: &CStr) -> io::Result<()> {
     // SAFETY: both strings are NUL-terminated and outlive the call.

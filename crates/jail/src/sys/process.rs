@@ -59,7 +59,7 @@ pub(crate) enum Parent {
 pub(crate) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<Cloned> {
     let mut handle: libc::c_int = -1;
     // A sibling is told of as its maker is: the kernel demands that nothing else is asked for.
-    let (flag, exit_signal) = match parent {
+    let (flag, exit_signal): (libc::c_int, libc::c_int) = match parent {
         #[cfg(feature = "host")]
         Parent::Maker => (0, libc::SIGCHLD),
         #[cfg(feature = "inside")]
@@ -68,7 +68,7 @@ pub(crate) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<
     let arguments = CloneArguments {
         flags: u64::from((namespaces | flag).cast_unsigned()) | libc::CLONE_PIDFD as u64,
         pidfd: (&raw mut handle) as u64,
-        exit_signal: exit_signal as u64,
+        exit_signal: u64::from(exit_signal.cast_unsigned()),
         ..CloneArguments::default()
     };
     // SAFETY: without CLONE_VM and with no stack given this is a fork: the child runs on its own copy of everything.
