@@ -162,9 +162,7 @@ impl Steps<'static> {
         });
         self.build.push(Step::Proc);
         for path in PROC_READ_ONLY {
-            self.build.push(Step::ReadOnlyAgain {
-                path: name(*path)?,
-            });
+            self.build.push(Step::ReadOnlyAgain { path: name(*path)? });
         }
         for (path, kind) in proc_covers() {
             self.build.push(Step::CoverOfProc {

@@ -1,6 +1,10 @@
 //! Steps as bytes, for the way from the host to a copy of the template: both are the same version of this program.
 //!
 //! What comes is the host's own, so a wrong byte is a fault and not an attack; it is still an error and never a panic.
+#![cfg_attr(
+    not(any(feature = "inside", test)),
+    expect(dead_code, reason = "the host only packs")
+)]
 
 use std::borrow::Cow;
 use std::ffi::CStr;

@@ -1,5 +1,9 @@
 //! What a copy of the template does to become the first process of a jail, step by step: made by the host from a plan,
 //! sent as bytes, carried out over there. Nothing here touches the system.
+#![cfg_attr(
+    not(feature = "host"),
+    expect(unreachable_pub, reason = "only the host says these words to others")
+)]
 
 use std::borrow::Cow;
 use std::ffi::CStr;

@@ -88,9 +88,8 @@ impl Template {
         let made = match cloned {
             Ok(Cloned::Parent { pid, handle }) => {
                 // A copy that is never told to go on ends when the host lets go of it.
-                let identity = give_identity(pid, ids).and_then(|()| {
-                    socket::send(hosts_control.as_fd(), b"g", &[]).map(drop)
-                });
+                let identity =
+                    give_identity(pid, ids).and_then(|()| socket::send(hosts_control.as_fd(), b"g", &[]).map(drop));
                 let kind = if identity.is_ok() { MADE } else { NO_IDENTITY };
                 socket::send(host, &answer(kind, pid, identity.err()), &[handle.as_raw_fd()])
             }

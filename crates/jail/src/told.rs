@@ -22,6 +22,7 @@ pub(crate) enum Stage {
 }
 
 /// The parts of the way, in words for people.
+#[cfg(feature = "host")]
 pub(crate) const STAGES: &[(Stage, &str)] = &[
     (Stage::Wait, "waiting for the host"),
     (Stage::Source, "opening a place of the host"),

@@ -11,7 +11,7 @@ use crate::sys::{
     fd,
     socket::{self, PairKind},
 };
-use crate::told::{Answer, MADE, NO_IDENTITY};
+use crate::told::{Answer, MADE, NO_IDENTITY, NO_NAMESPACES};
 
 /// Copies have their template's address layout: it is not kept for long.
 const MOST_COPIES: u32 = 64;
@@ -97,7 +97,8 @@ impl Template {
                 let user = ids.user;
                 Err(NoCopy::Refused(LaunchError::Identity { user, source }))
             }
-            _ => Err(NoCopy::Refused(LaunchError::Namespaces(source))),
+            (NO_NAMESPACES, None) => Err(NoCopy::Refused(LaunchError::Namespaces(source))),
+            _ => Err(NoCopy::Template(io::ErrorKind::InvalidData.into())),
         }
     }
 }

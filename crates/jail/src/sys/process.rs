@@ -2,7 +2,10 @@
 
 use std::ffi::{CStr, c_char};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+#[cfg(feature = "host")]
+use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(any(feature = "host", feature = "inside"))]
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::{check, check_int};
 
