@@ -3,8 +3,8 @@
 //! Namespaces, mounts, seccomp, Landlock, control groups, limits, reaping. All `unsafe` of the workspace is here, in
 //! `sys`. This crate knows nothing of policies, sessions or async: a plan comes in, a [`Jailed`] child comes out.
 //!
-//! The feature `host` makes jails; `inside` holds what the worker needs after it is confined; `attack` the attempts that
-//! the escape probes make.
+//! The feature `host` plans jails, has them made and follows them; `inside` is the template they are copies of, the way of a
+//! copy into its jail, and what the worker needs there; `attack` the attempts that the escape probes make.
 
 #[cfg(feature = "attack")]
 pub mod attack;

@@ -71,8 +71,11 @@ impl Template {
         let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
         let ids = request.get(..length).and_then(Ids::from_request).ok_or_else(nonsense)?;
         let [status, control, hosts_control] = <[OwnedFd; 3]>::try_from(ends).map_err(|_| nonsense())?;
-        // An ordinary user may only say who a process is that it could look into.
-        process::control(libc::PR_SET_DUMPABLE, 1)?;
+        let privileged = process::effective_ids().0 == 0;
+        if !privileged {
+            // An ordinary user may only say who a process is that it could look into.
+            process::control(libc::PR_SET_DUMPABLE, 1)?;
+        }
         let cloned = process::clone_into(NAMESPACES, Parent::MakersParent);
         if let Ok(Cloned::Child) = cloned {
             drop(hosts_control);
@@ -88,8 +91,8 @@ impl Template {
         let made = match cloned {
             Ok(Cloned::Parent { pid, handle }) => {
                 // A copy that is never told to go on ends when the host lets go of it.
-                let identity =
-                    give_identity(pid, ids).and_then(|()| socket::send(hosts_control.as_fd(), b"g", &[]).map(drop));
+                let identity = give_identity(pid, ids, privileged)
+                    .and_then(|()| socket::send(hosts_control.as_fd(), b"g", &[]).map(drop));
                 let kind = if identity.is_ok() { MADE } else { NO_IDENTITY };
                 socket::send(host, &answer(kind, pid, identity.err()), &[handle.as_raw_fd()])
             }
@@ -106,8 +109,7 @@ fn answer(kind: u8, pid: i32, error: Option<io::Error>) -> Vec<u8> {
 }
 
 /// Writes who the copy is. It waits until then, and does nothing as root of the host but open what is shown inside.
-fn give_identity(pid: i32, ids: Ids) -> io::Result<()> {
-    let privileged = process::effective_ids().0 == 0;
+fn give_identity(pid: i32, ids: Ids, privileged: bool) -> io::Result<()> {
     if !privileged {
         // The kernel demands this before an ordinary user may write a group map.
         fs::write(format!("/proc/{pid}/setgroups"), "deny")?;
