@@ -197,7 +197,7 @@ impl Maker {
             }
         }
         // It may have died since the last time.
-        let template = Template::start(&self.program).map_err(LaunchError::Template)?;
+        let template = Template::start(&self.program)?;
         match launch(plan.ids, &steps, self.template.insert(template)) {
             Err(NoCopy::Template(error)) => {
                 self.template = None;

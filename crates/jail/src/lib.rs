@@ -18,6 +18,8 @@ pub mod cgroup;
 mod child;
 #[cfg(feature = "host")]
 mod compile;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod identity;
 #[cfg(feature = "inside")]
 pub mod inside;
 #[cfg(feature = "host")]

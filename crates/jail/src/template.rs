@@ -4,12 +4,12 @@
 //! environment, no plan. What a jail is to be is told to the copy alone, so no copy finds another jail's plan in its memory.
 //! Copies are children of the thread that started the template, and end with it.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use crate::child::{self, CONTROL, Ends};
+use crate::identity::{self, Same, Writer};
 use crate::seccomp::{Filter, Profile};
 use crate::steps::Ids;
 use crate::sys::process::{self, Cloned, Parent};
@@ -71,8 +71,8 @@ impl Template {
         let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
         let ids = request.get(..length).and_then(Ids::from_request).ok_or_else(nonsense)?;
         let [status, control, hosts_control] = <[OwnedFd; 3]>::try_from(ends).map_err(|_| nonsense())?;
-        let privileged = process::effective_ids().0 == 0;
-        if !privileged {
+        let writer = Writer::here();
+        if writer == Writer::Ordinary {
             // An ordinary user may only say who a process is that it could look into.
             process::control(libc::PR_SET_DUMPABLE, 1)?;
         }
@@ -91,7 +91,7 @@ impl Template {
         let made = match cloned {
             Ok(Cloned::Parent { pid, handle }) => {
                 // A copy that is never told to go on ends when the host lets go of it.
-                let identity = give_identity(pid, ids, privileged)
+                let identity = give_identity(pid, ids, writer)
                     .and_then(|()| socket::send(hosts_control.as_fd(), b"g", &[]).map(drop));
                 let kind = if identity.is_ok() { MADE } else { NO_IDENTITY };
                 socket::send(host, &answer(kind, pid, identity.err()), &[handle.as_raw_fd()])
@@ -109,14 +109,10 @@ fn answer(kind: u8, pid: i32, error: Option<io::Error>) -> Vec<u8> {
 }
 
 /// Writes who the copy is. It waits until then, and does nothing as root of the host but open what is shown inside.
-fn give_identity(pid: i32, ids: Ids, privileged: bool) -> io::Result<()> {
-    if !privileged {
-        // The kernel demands this before an ordinary user may write a group map.
-        fs::write(format!("/proc/{pid}/setgroups"), "deny")?;
-    }
-    fs::write(
-        format!("/proc/{pid}/gid_map"),
-        format!("{} {} 1", ids.inside, ids.group),
-    )?;
-    fs::write(format!("/proc/{pid}/uid_map"), format!("{} {} 1", ids.inside, ids.user))
+fn give_identity(pid: i32, ids: Ids, writer: Writer) -> io::Result<()> {
+    let same = |outside| Same {
+        inside: ids.inside,
+        outside,
+    };
+    identity::give(pid, same(ids.user), same(ids.group), writer)
 }

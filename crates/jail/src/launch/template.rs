@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::{LaunchError, PATIENCE};
+use crate::identity::{self, Same, Writer};
 use crate::plan::Ids;
 use crate::program::Program;
 use crate::sys::process::{self, Cloned, Parent};
@@ -47,25 +48,45 @@ pub(super) enum NoCopy {
 
 impl Template {
     /// Starts it; it becomes ready by itself.
-    pub(super) fn start(program: &Program) -> io::Result<Template> {
-        let (socket, theirs) = socket::pair(PairKind::Packet)?;
-        socket::limit_patience(socket.as_fd(), PATIENCE)?;
-        let null = fd::open_at(None, c"/dev/null", libc::O_RDWR, 0)?;
+    ///
+    /// That of an ordinary user lives in a user namespace of its own, where it is who it was. What runs there belongs to the
+    /// kernel's eyes to whoever made the namespace: so the host may look into copies to count their memory, and nobody else.
+    pub(super) fn start(program: &Program) -> Result<Template, LaunchError> {
+        let (socket, theirs) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
+        socket::limit_patience(socket.as_fd(), PATIENCE).map_err(LaunchError::Sockets)?;
+        let null = fd::open_at(None, c"/dev/null", libc::O_RDWR, 0).map_err(LaunchError::Template)?;
+        let writer = Writer::here();
+        let namespaces = match writer {
+            Writer::Root => 0,
+            Writer::Ordinary => libc::CLONE_NEWUSER,
+        };
         // No handler of the host's runs in the child before it is another program.
-        process::block_signals(true)?;
-        let cloned = process::clone_into(0, Parent::Maker);
+        process::block_signals(true).map_err(LaunchError::Template)?;
+        let cloned = process::clone_into(namespaces, Parent::Maker);
         if let Ok(Cloned::Child) = cloned {
             become_template(theirs.as_fd(), null.as_fd(), program.as_fd());
         }
-        process::block_signals(false)?;
-        match cloned? {
-            Cloned::Parent { handle, .. } => Ok(Template {
-                socket,
-                handle,
-                copies: 0,
-            }),
-            Cloned::Child => Err(io::ErrorKind::Unsupported.into()),
+        process::block_signals(false).map_err(LaunchError::Template)?;
+        let Cloned::Parent { pid, handle } = cloned.map_err(LaunchError::Namespaces)? else {
+            return Err(LaunchError::Vanished);
+        };
+        // From here on an error drops `template`, which ends it.
+        let template = Template {
+            socket,
+            handle,
+            copies: 0,
+        };
+        if writer == Writer::Ordinary {
+            let (user, group) = process::effective_ids();
+            let same = |number| Same {
+                inside: number,
+                outside: number,
+            };
+            identity::give(pid, same(user), same(group), writer)
+                .map_err(|source| LaunchError::Identity { user, source })?;
         }
+        socket::send(template.socket.as_fd(), b"g", &[]).map_err(LaunchError::Template)?;
+        Ok(template)
     }
 
     /// Whether it is time for another one.
@@ -126,6 +147,10 @@ fn become_template(socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: Borrow
 fn try_become(socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     // The thread that started it lives as long as the host.
     process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    // The host says first who this process is.
+    if socket::receive_bytes(socket, &mut [0u8; 1])? != 1 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let park = |one: BorrowedFd<'_>| fd::dup_above(one.as_raw_fd(), PARKED);
     let (socket, null, parked) = (park(socket)?, park(null)?, park(program)?);
     for (from, to) in [(null, 0), (null, 1), (null, 2), (socket, SOCKET)] {
