@@ -85,20 +85,20 @@ impl Native {
     /// The same with a worker that was loaded before, meanwhile.
     pub fn with_worker(worker: WorkerProgram, name: &str) -> Result<Native, LaunchError> {
         let machine = Machine::here().map_err(LaunchError::Ready)?;
-        Native::assemble(worker, &machine, name)
+        Ok(Native::assemble(worker, &machine, name))
     }
 
     /// The same on a machine that is described: without control groups, for instance.
     pub fn on(machine: &Machine, name: &str) -> Result<Native, LaunchError> {
-        Native::assemble(WorkerProgram::load()?, machine, name)
+        Ok(Native::assemble(WorkerProgram::load()?, machine, name))
     }
 
-    fn assemble(worker: WorkerProgram, machine: &Machine, name: &str) -> Result<Native, LaunchError> {
-        Ok(Native {
+    fn assemble(worker: WorkerProgram, machine: &Machine, name: &str) -> Native {
+        Native {
             launcher: worker.0,
             claim: Claim::new(machine, name),
             made: AtomicU64::new(0),
-        })
+        }
     }
 
     /// What this machine can hold hard.
