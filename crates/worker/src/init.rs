@@ -71,24 +71,36 @@ impl Init {
     /// Is the template until the host is done (`None`), or until this is a copy of it: a first process, confined.
     pub fn born() -> Result<Option<Init>, InitError> {
         let template = Template::settle().map_err(InitError::Settle)?;
-        let engine = code::engine().map_err(InitError::Engine)?;
         let engine_filter = Filter::of(Profile::Engine);
-        let mut warmed = false;
+        let (mut engine, mut warmed, mut copied) = (None, false, false);
         loop {
-            // What every program gains from is done once nobody waits.
-            if !warmed && !template.is_asked(WARM_UP_AFTER).map_err(InitError::Settle)? {
-                engine.warm_up().map_err(InitError::Engine)?;
-                warmed = true;
+            // A host that asks at once, for one sandbox perhaps, is not kept waiting: that copy makes its engine itself.
+            let patience = if engine.is_some() {
+                WARM_UP_AFTER
+            } else {
+                Duration::ZERO
+            };
+            let asked = warmed || template.is_asked(patience).map_err(InitError::Settle)?;
+            match &engine {
+                None if copied || !asked => {
+                    engine = Some(code::engine().map_err(InitError::Engine)?);
+                    continue;
+                }
+                Some(engine) if !asked => {
+                    Engine::warm_up(engine).map_err(InitError::Engine)?;
+                    warmed = true;
+                }
+                _ => {}
             }
             match template.next().map_err(InitError::Settle)? {
-                Next::Template => {}
+                Next::Template => copied = true,
                 Next::Over => return Ok(None),
                 Next::First(control) => {
                     inside::reap_automatically();
                     return Ok(Some(Init {
                         control,
                         engine_filter,
-                        engine: Some(engine),
+                        engine,
                         warmed,
                         zygote: None,
                         execution: None,
@@ -101,6 +113,10 @@ impl Init {
     /// Takes orders until the host is done.
     pub fn serve(mut self) -> Result<(), InitError> {
         self.report(&Report::Ready { version: VERSION })?;
+        if self.engine.is_none() {
+            // While the host writes its first order.
+            self.engine = Some(code::engine().map_err(InitError::Engine)?);
+        }
         let mut packet = vec![0; ORDER_BYTES];
         loop {
             self.warm_up_if_idle()?;
