@@ -1,76 +1,30 @@
-//! The child's way from a copy of the host to a confined worker.
+//! The way of a copy of the template to a confined first process.
 //!
-//! Everything here runs between `clone3` and `execveat` in a copy of a process with other threads: no allocation, no
-//! lock, no panic. Only signal-safe functions of [`crate::sys`] are called, on memory that was made ready before.
+//! The template has one thread, so its copy may allocate. It is confined before it hears the first order, or it ends and
+//! says which step failed.
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
-use crate::compile::{Compiled, EMPTY, Missing, Step};
 use crate::landlock;
-use crate::plan::HiddenKind;
+use crate::seccomp::Filter;
+use crate::steps::{EMPTY, HiddenKind, NOTHING, Step, Steps};
 use crate::sys::fence::{self, Listener};
 use crate::sys::mount::{self, attr};
 use crate::sys::{fd, limit, process, socket};
+use crate::told::{MOST_BYTES, PIECE, Stage, TOLD_FAILURE, TOLD_HANDLES, TOLD_LISTENER};
 
-/// Where the worker finds its control socket.
+/// Where the first process finds its control socket.
 pub(crate) const CONTROL: RawFd = 3;
 const STATUS: RawFd = 4;
-const PROGRAM: RawFd = 5;
-const AFTER_ALL: u32 = 6;
-/// Numbers that no descriptor of ours has before they are put in place.
-const PARKED: RawFd = 64;
+const AFTER_ALL: u32 = 5;
 
-/// Which part of the way failed, as one byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Stage {
-    Wait = 1,
-    Source,
-    Identity,
-    Root,
-    Build,
-    Enter,
-    Network,
-    Handles,
-    Descriptors,
-    Limits,
-    Privileges,
-    Landlock,
-    Seccomp,
-    Exec,
-}
-
-/// The parts of the way, in words for people.
-pub(crate) const STAGES: &[(Stage, &str)] = &[
-    (Stage::Wait, "waiting for the host"),
-    (Stage::Source, "opening a place of the host"),
-    (Stage::Identity, "becoming the sandbox's user"),
-    (Stage::Root, "making an empty root"),
-    (Stage::Build, "building the root"),
-    (Stage::Enter, "entering the root"),
-    (Stage::Network, "naming the sandbox"),
-    (Stage::Handles, "handing places to the host"),
-    (Stage::Descriptors, "closing descriptors"),
-    (Stage::Limits, "setting limits"),
-    (Stage::Privileges, "dropping privileges"),
-    (Stage::Landlock, "Landlock"),
-    (Stage::Seccomp, "filtering system calls"),
-    (Stage::Exec, "starting the worker"),
-];
-
-/// Messages from the child on the status socket, told apart by their first byte.
-pub(crate) const TOLD_HANDLES: u8 = b'H';
-pub(crate) const TOLD_LISTENER: u8 = b'L';
-pub(crate) const TOLD_FAILURE: u8 = b'F';
-
-/// The ends the child was born with.
-#[derive(Debug)]
-pub(crate) struct Ends<'a> {
-    pub(crate) status: BorrowedFd<'a>,
-    pub(crate) control: BorrowedFd<'a>,
-    pub(crate) program: BorrowedFd<'a>,
+/// The ends the copy was born with, as numbers: all descriptors are put into another order on the way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) status: RawFd,
+    pub(crate) control: RawFd,
 }
 
 struct Failed {
@@ -91,9 +45,12 @@ fn at_step(stage: Stage, index: usize) -> impl FnOnce(io::Error) -> Failed {
     }
 }
 
-/// Walks the whole way; tells where it stopped if it did.
-pub(crate) fn run(compiled: &mut Compiled, ends: &Ends<'_>) -> ! {
-    let Err(failed) = confine(compiled, ends);
+/// Walks the whole way, and answers the socket to the host. Where it stopped, if it did, is told, and the process ends.
+pub(crate) fn run(ends: Ends, filter: &Filter) -> OwnedFd {
+    let failed = match confine(ends, filter) {
+        Ok(control) => return control,
+        Err(failed) => failed,
+    };
     let number = failed.error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
     let index = failed.index.to_le_bytes();
     let message = [
@@ -107,47 +64,75 @@ pub(crate) fn run(compiled: &mut Compiled, ends: &Ends<'_>) -> ! {
         number[3],
     ];
     // After the descriptors were put in place the status socket has its fixed number; before, the one it was born with.
-    if socket::send(ends.status, &message, &[]).is_err()
-        && let Ok(status) = fd::adopt(STATUS)
-    {
+    if socket::send(fd::lend(ends.status), &message, &[]).is_err() {
         // Nobody is left to tell if this fails too: the host sees the end of the socket without a word.
-        let _ = socket::send(status.as_fd(), &message, &[]);
+        let _ = socket::send(fd::lend(STATUS), &message, &[]);
     }
     process::leave(1)
 }
 
-fn confine(compiled: &mut Compiled, ends: &Ends<'_>) -> Result<std::convert::Infallible, Failed> {
-    wait_for_maps(ends.status)?;
-    for (index, (source, opened)) in compiled.sources.iter().zip(&mut compiled.opened).enumerate() {
-        *opened = Some(fd::open_at(None, &source.path, libc::O_PATH, 0).map_err(at_step(Stage::Source, index))?);
+fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
+    let mut piece = [0; PIECE];
+    let mut longer = Vec::new();
+    let bytes = receive_steps(fd::lend(ends.status), &mut piece, &mut longer).map_err(at(Stage::Wait))?;
+    let steps = Steps::unpack(bytes).ok_or_else(|| at(Stage::Wait)(io::ErrorKind::InvalidData.into()))?;
+    let mut sources = Vec::with_capacity(steps.sources.len());
+    for (index, source) in steps.sources.iter().enumerate() {
+        sources.push(fd::open_at(None, source, libc::O_PATH, 0).map_err(at_step(Stage::Source, index))?);
     }
-    if compiled.drop_groups {
+    wait_until_told(fd::lend(ends.control)).map_err(at(Stage::Wait))?;
+    if steps.drop_groups {
         process::drop_groups().map_err(at(Stage::Identity))?;
     }
-    process::become_user(compiled.inside).map_err(at(Stage::Identity))?;
+    process::become_user(steps.inside).map_err(at(Stage::Identity))?;
+    process::control(libc::PR_SET_DUMPABLE, 0).map_err(at(Stage::Identity))?;
     cap_namespace().map_err(at(Stage::Identity))?;
-    build_root(compiled)?;
+    build_root(&steps, &sources)?;
     mount::become_root().map_err(at(Stage::Enter))?;
     mount::restrict(c"/", attr::RDONLY).map_err(at(Stage::Enter))?;
     socket::raise_loopback().map_err(at(Stage::Network))?;
     process::set_host_name(c"sandbox").map_err(at(Stage::Network))?;
-    hand_out(compiled, ends.status)?;
-    let (status, program) = place_descriptors(compiled, ends)?;
-    limit_resources(compiled).map_err(at(Stage::Limits))?;
+    hand_out(&steps, fd::lend(ends.status))?;
+    place_descriptors(sources, ends).map_err(at(Stage::Descriptors))?;
+    limit_resources(&steps).map_err(at(Stage::Limits))?;
     drop_privileges().map_err(at(Stage::Privileges))?;
-    fence_in(compiled, status.as_fd())?;
-    let argv = [c"ringfence-worker".as_ptr(), std::ptr::null()];
-    let envp = [std::ptr::null()];
-    Err(at(Stage::Exec)(process::become_program(program.as_fd(), &argv, &envp)))
+    fence_in(&steps, filter)?;
+    drop(fd::adopt(STATUS).map_err(at(Stage::Descriptors))?);
+    fd::adopt(CONTROL).map_err(at(Stage::Descriptors))
 }
 
-/// The host writes who we are before we go on.
-fn wait_for_maps(status: BorrowedFd<'_>) -> Result<(), Failed> {
-    let mut go = [0u8; 1];
-    match socket::receive_bytes(status, &mut go) {
-        Ok(1) => Ok(()),
-        Ok(_) => Err(at(Stage::Wait)(io::ErrorKind::UnexpectedEof.into())),
-        Err(error) => Err(at(Stage::Wait)(error)),
+/// What the host wants of this copy, as bytes: where they fit into one `piece` they stay in it.
+fn receive_steps<'a>(
+    status: BorrowedFd<'_>,
+    piece: &'a mut [u8; PIECE],
+    longer: &'a mut Vec<u8>,
+) -> io::Result<&'a [u8]> {
+    const TOTAL: usize = size_of::<u64>();
+    let length = socket::receive_bytes(status, piece)?;
+    let total = piece.first_chunk().map_or(u64::MAX, |total| u64::from_le_bytes(*total));
+    let total = usize::try_from(total).unwrap_or(usize::MAX);
+    if length < TOTAL || total > MOST_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    if total == length - TOTAL {
+        return Ok(piece.get(TOTAL..length).unwrap_or_default());
+    }
+    longer.extend_from_slice(piece.get(TOTAL..length).unwrap_or_default());
+    while longer.len() < total {
+        let length = socket::receive_bytes(status, piece)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        longer.extend_from_slice(piece.get(..length).unwrap_or_default());
+    }
+    Ok(longer)
+}
+
+/// The template writes who we are before we go on.
+fn wait_until_told(control: BorrowedFd<'_>) -> io::Result<()> {
+    match socket::receive_bytes(control, &mut [0u8; 1])? {
+        1 => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
@@ -172,23 +157,29 @@ fn cap_namespace() -> io::Result<()> {
     Ok(())
 }
 
-fn build_root(compiled: &Compiled) -> Result<(), Failed> {
+fn build_root(steps: &Steps<'_>, sources: &[OwnedFd]) -> Result<(), Failed> {
     mount::make_private().map_err(at(Stage::Root))?;
     // `/tmp` is only the place where the new root is hung until it is entered; what was opened below it stays open.
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
-    mount::mount_new(c"tmpfs", c"/tmp", flags, &compiled.root_options).map_err(at(Stage::Root))?;
+    mount::mount_new(c"tmpfs", c"/tmp", flags, &steps.root_options).map_err(at(Stage::Root))?;
     mount::change_folder(c"/tmp").map_err(at(Stage::Root))?;
-    for (index, step) in compiled.steps.iter().enumerate() {
-        build(step, compiled).map_err(at_step(Stage::Build, index))?;
+    for (index, step) in steps.build.iter().enumerate() {
+        build(step, sources).map_err(at_step(Stage::Build, index))?;
     }
     Ok(())
 }
 
-fn build(step: &Step, compiled: &Compiled) -> io::Result<()> {
+fn build(step: &Step<'_>, sources: &[OwnedFd]) -> io::Result<()> {
     match step {
         Step::Folder { path } => fd::make_folder(path, 0o755),
-        Step::Touch { path } => touch(path).map(drop),
-        Step::Bind { source, to, attributes } => mount::bind(opened(compiled, *source)?, to, *attributes),
+        Step::Touch { path } => fd::make_file(path, 0o644),
+        Step::Device { from, to } => {
+            fd::make_file(to, 0o644)?;
+            mount::show(from, to)?;
+            // Not `NODEV`: a device that cannot be opened is of no use.
+            mount::restrict(to, attr::NOSUID | attr::NOEXEC)
+        }
+        Step::Bind { source, to, attributes } => mount::bind(opened(sources, *source)?, to, *attributes),
         Step::Memory { to, options, flags } => mount::mount_new(c"tmpfs", to, *flags, options),
         Step::Link { target, to } => fd::make_link(target, to),
         Step::Write { to, content } => fd::write_all(touch(to)?.as_fd(), content),
@@ -197,8 +188,9 @@ fn build(step: &Step, compiled: &Compiled) -> io::Result<()> {
             mount::mount_new(c"proc", c"proc", flags, c"hidepid=2")
         }
         Step::ReadOnlyAgain { path } => {
-            let Some(place) = if_there(path, Missing::Fine)? else {
-                return Ok(());
+            let place = match fd::open_at(None, path, libc::O_PATH | libc::O_NOFOLLOW, 0) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+                opened => opened?,
             };
             mount::bind(
                 place.as_fd(),
@@ -206,17 +198,23 @@ fn build(step: &Step, compiled: &Compiled) -> io::Result<()> {
                 attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC,
             )
         }
-        Step::Cover { path, kind, missing } => {
-            if if_there(path, *missing)?.is_none() {
-                return Ok(());
+        // What is written to either cover is lost or refused.
+        Step::Cover { path, kind } => match kind {
+            HiddenKind::File => mount::bind(opened(sources, 0)?, path, 0),
+            HiddenKind::Folder => {
+                let empty = fd::open_at(None, EMPTY, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+                mount::bind(empty.as_fd(), path, attr::RDONLY)
             }
-            // What is written to either is lost or refused, so neither needs to be made read-only.
-            match kind {
-                HiddenKind::File => mount::bind(opened(compiled, 0)?, path, 0),
-                HiddenKind::Folder => {
-                    let empty = fd::open_at(None, EMPTY, libc::O_PATH | libc::O_DIRECTORY, 0)?;
-                    mount::bind(empty.as_fd(), path, attr::RDONLY)
-                }
+        },
+        Step::CoverOfProc { path, kind } => {
+            let cover = match kind {
+                HiddenKind::File => NOTHING,
+                HiddenKind::Folder => EMPTY,
+            };
+            match mount::show(cover, path) {
+                // The covers are there: it is this kernel's `/proc` that has no such thing.
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+                done => done,
             }
         }
     }
@@ -226,68 +224,47 @@ fn touch(path: &CStr) -> io::Result<OwnedFd> {
     fd::open_at(None, path, libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW, 0o644)
 }
 
-fn opened(compiled: &Compiled, index: usize) -> io::Result<BorrowedFd<'_>> {
-    let opened = compiled.opened.get(index).and_then(Option::as_ref);
+fn opened(sources: &[OwnedFd], index: usize) -> io::Result<BorrowedFd<'_>> {
+    let opened = sources.get(index);
     opened.map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn if_there(path: &CStr, missing: Missing) -> io::Result<Option<OwnedFd>> {
-    match fd::open_at(None, path, libc::O_PATH | libc::O_NOFOLLOW, 0) {
-        Ok(place) => Ok(Some(place)),
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) && missing == Missing::Fine => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Gives the host handles of the places it asked for, in one message.
-fn hand_out(compiled: &Compiled, status: BorrowedFd<'_>) -> Result<(), Failed> {
-    const NONE: Option<OwnedFd> = None;
-    let mut places = [NONE; socket::MOST_DESCRIPTORS];
-    let mut numbers = [-1; socket::MOST_DESCRIPTORS];
-    let slots = places.iter_mut().zip(&mut numbers);
-    for (index, (path, (place, number))) in compiled.handles.iter().zip(slots).enumerate() {
+fn hand_out(steps: &Steps<'_>, status: BorrowedFd<'_>) -> Result<(), Failed> {
+    let mut places = Vec::with_capacity(steps.handles.len());
+    for (index, path) in steps.handles.iter().enumerate() {
         let opened = fd::open_at(None, path, libc::O_RDONLY | libc::O_DIRECTORY, 0);
-        let opened = opened.map_err(at_step(Stage::Handles, index))?;
-        *number = opened.as_raw_fd();
-        *place = Some(opened);
+        places.push(opened.map_err(at_step(Stage::Handles, index))?);
     }
-    let numbers = numbers.get(..compiled.handles.len()).unwrap_or_default();
+    let numbers: Vec<RawFd> = places.iter().map(AsRawFd::as_raw_fd).collect();
     if numbers.is_empty() {
         return Ok(());
     }
-    socket::send(status, &[TOLD_HANDLES], numbers)
+    socket::send(status, &[TOLD_HANDLES], &numbers)
         .map(drop)
         .map_err(at(Stage::Handles))
 }
 
-/// Leaves exactly the worker's descriptors open: nothing of the host's is inherited.
-fn place_descriptors(compiled: &mut Compiled, ends: &Ends<'_>) -> Result<(OwnedFd, OwnedFd), Failed> {
-    let failed = || at(Stage::Descriptors);
-    let park = |number: RawFd| fd::dup_above(number, PARKED);
-    let null = {
-        let opened = fd::open_at(None, c"/dev/null", libc::O_RDWR, 0).map_err(failed())?;
-        park(opened.as_raw_fd()).map_err(failed())?
-    };
-    let control = park(ends.control.as_raw_fd()).map_err(failed())?;
-    let status = park(ends.status.as_raw_fd()).map_err(failed())?;
-    let program = park(ends.program.as_raw_fd()).map_err(failed())?;
-    for opened in &mut compiled.opened {
-        *opened = None;
+/// Leaves exactly the first process's descriptors open: nothing of the host's or the template's is kept.
+fn place_descriptors(sources: Vec<OwnedFd>, ends: Ends) -> io::Result<()> {
+    // Closed with all others below.
+    let null = fd::open_at(None, c"/dev/null", libc::O_RDWR, 0)?.into_raw_fd();
+    for source in sources {
+        let _ = source.into_raw_fd();
     }
-    let kept = [(null, 0, 0), (null, 1, 0), (null, 2, 0), (control, CONTROL, 0)];
-    let until_exec = [(status, STATUS, libc::O_CLOEXEC), (program, PROGRAM, libc::O_CLOEXEC)];
-    for (from, to, flags) in kept.into_iter().chain(until_exec) {
-        fd::dup_onto(from, to, flags).map_err(failed())?;
+    for number in 0..CONTROL {
+        fd::dup_onto(null, number, 0)?;
     }
-    fd::close_from(AFTER_ALL).map_err(failed())?;
-    Ok((
-        fd::adopt(STATUS).map_err(failed())?,
-        fd::adopt(PROGRAM).map_err(failed())?,
-    ))
+    // The template's own socket has this number, so neither end has it.
+    fd::dup_onto(ends.control, CONTROL, libc::O_CLOEXEC)?;
+    if ends.status != STATUS {
+        fd::dup_onto(ends.status, STATUS, libc::O_CLOEXEC)?;
+    }
+    fd::close_from(AFTER_ALL)
 }
 
-fn limit_resources(compiled: &Compiled) -> io::Result<()> {
-    let limits = &compiled.limits;
+fn limit_resources(steps: &Steps<'_>) -> io::Result<()> {
+    let limits = &steps.limits;
     // Not 0: a host that pipes cores to a program starts it even then; at 1 it does not, and no core fits a file.
     limit::set(libc::RLIMIT_CORE, 1)?;
     limit::set(libc::RLIMIT_NOFILE, limits.open_files)?;
@@ -320,12 +297,13 @@ fn drop_privileges() -> io::Result<()> {
     process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
 }
 
-fn fence_in(compiled: &Compiled, status: BorrowedFd<'_>) -> Result<(), Failed> {
-    let version = landlock::restrict(&compiled.uses).map_err(at(Stage::Landlock))?;
-    let listener = fence::filter(&compiled.filter.0, Listener::New).map_err(at(Stage::Seccomp))?;
+fn fence_in(steps: &Steps<'_>, filter: &Filter) -> Result<(), Failed> {
+    let version = landlock::restrict(&steps.uses).map_err(at(Stage::Landlock))?;
+    let listener = fence::filter(&filter.0, Listener::New).map_err(at(Stage::Seccomp))?;
     if let Some(listener) = listener {
         let version = u8::try_from(version).unwrap_or(u8::MAX);
-        socket::send(status, &[TOLD_LISTENER, version], &[listener.as_raw_fd()]).map_err(at(Stage::Seccomp))?;
+        let message = [TOLD_LISTENER, version];
+        socket::send(fd::lend(STATUS), &message, &[listener.as_raw_fd()]).map_err(at(Stage::Seccomp))?;
     }
     Ok(())
 }

@@ -11,25 +11,12 @@ use crate::seccomp::Filter;
 pub use crate::sys::process::{Ending, Patience, Side};
 use crate::sys::{fd, fence, limit, process};
 
-/// Where the host's socket is when the worker starts.
-pub const CONTROL: RawFd = 3;
-
-/// Takes over the socket to the host.
-pub fn control_socket() -> io::Result<OwnedFd> {
-    let socket = fd::adopt(CONTROL)?;
-    fd::set_close_on_exec(CONTROL, true)?;
-    Ok(socket)
-}
+/// Where the host's socket is in the first process, and the template's in the template.
+pub const CONTROL: RawFd = crate::child::CONTROL;
 
 /// Takes over a descriptor that was handed in under a fixed number.
 pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     fd::adopt(number)
-}
-
-/// Makes this process unreadable to its neighbours, and lets it hear signals again.
-pub fn settle() -> io::Result<()> {
-    process::control(libc::PR_SET_DUMPABLE, 0)?;
-    process::block_signals(false)
 }
 
 /// Forks. The worker has one thread.

@@ -1,6 +1,10 @@
 //! Landlock as a second fence around what the mounts already say: it holds even where a mount was forgotten.
+#![cfg_attr(
+    not(feature = "inside"),
+    expect(dead_code, reason = "the host only says what a place is for")
+)]
 
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -58,7 +62,7 @@ impl Use {
 
 /// Confines this thread to `places`; a place that does not exist is left out. Signal-safe.
 /// Answers the Landlock version in force.
-pub(crate) fn restrict(places: &[(CString, Use)]) -> io::Result<u32> {
+pub(crate) fn restrict(places: &[(impl AsRef<CStr>, Use)]) -> io::Result<u32> {
     const ABSTRACT_SOCKETS_AND_SIGNALS: u64 = 3;
     let version = fence::landlock_version()?;
     let scoped = if version >= 6 { ABSTRACT_SOCKETS_AND_SIGNALS } else { 0 };
@@ -69,7 +73,7 @@ pub(crate) fn restrict(places: &[(CString, Use)]) -> io::Result<u32> {
     };
     let rules = fence::landlock_rules(handled, version)?;
     for (path, purpose) in places {
-        let place = match fd::open_at(None, path, libc::O_PATH, 0) {
+        let place = match fd::open_at(None, path.as_ref(), libc::O_PATH, 0) {
             Ok(place) => place,
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => continue,
             Err(error) => return Err(error),

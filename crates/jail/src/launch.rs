@@ -1,31 +1,27 @@
-//! Making a jail: one thread makes them all, because the kernel kills a child when the *thread* that made it ends.
+//! Making a jail: one thread has them all made, because the kernel kills a child when the *thread* it belongs to ends.
+
+mod template;
 
 use std::ffi::NulError;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::child::{self, Ends, Stage};
-use crate::compile::Compiled;
 use crate::jailed::Jailed;
 use crate::plan::{Ids, Plan};
-use crate::sys::process::{self, Cloned};
+use crate::program::Program;
+use crate::steps::Steps;
+use crate::sys::process;
 use crate::sys::socket::{self, PairKind};
+use crate::told::{self, Stage};
+use template::{NoCopy, Template};
 
 /// Building a root takes a millisecond; a host folder that does not answer must not hold everybody up.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why there is no jail.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +63,9 @@ pub enum LaunchError {
         /// Why.
         source: io::Error,
     },
+    /// The process that jails are copies of.
+    #[error("cannot start the process that sandboxes are copies of")]
+    Template(#[source] io::Error),
     /// The child ended without a word.
     #[error("the sandbox ended before it began")]
     Vanished,
@@ -90,14 +89,16 @@ impl fmt::Debug for Launcher {
 }
 
 impl Launcher {
-    /// Starts the thread.
-    pub fn start() -> io::Result<Launcher> {
+    /// Starts the thread, and `program` as the template.
+    pub fn start(program: Program) -> io::Result<Launcher> {
         let (requests, inbox) = mpsc::channel::<(Plan, Answer)>();
         thread::Builder::new()
             .name("ringfence-launch".to_owned())
             .spawn(move || {
+                let mut maker = Maker::new(program);
                 for (plan, answer) in inbox {
-                    answer(launch(&plan));
+                    answer(maker.launch(&plan));
+                    maker.replace_template();
                 }
             })?;
         Ok(Launcher { requests })
@@ -165,99 +166,126 @@ fn spare_number(map: &str, random: u32) -> Option<u32> {
     }
 }
 
-fn launch(plan: &Plan) -> Result<Jailed, LaunchError> {
-    let mut compiled = Compiled::new(plan)?;
-    compiled.drop_groups = process::effective_ids().0 == 0;
-    let (status, childs_status) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
-    let (control, childs_control) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
-    socket::limit_patience(status.as_fd(), PATIENCE).map_err(LaunchError::Sockets)?;
-    process::block_signals(true).map_err(LaunchError::Namespaces)?;
-    let ends = Ends {
-        status: childs_status.as_fd(),
-        control: childs_control.as_fd(),
-        program: plan.program.as_fd(),
-    };
-    let cloned = process::clone_into(NAMESPACES);
-    if let Ok(Cloned::Child) = cloned {
-        child::run(&mut compiled, &ends);
+/// What the thread has.
+struct Maker {
+    program: Program,
+    /// `None`: it could not be started ahead; the next launch tries again, and says why it cannot.
+    template: Option<Template>,
+}
+
+impl Maker {
+    fn new(program: Program) -> Maker {
+        let template = Template::start(&program).ok();
+        Maker { program, template }
     }
-    process::block_signals(false).map_err(LaunchError::Namespaces)?;
-    let Cloned::Parent { pid, handle } = cloned.map_err(LaunchError::Namespaces)? else {
-        return Err(LaunchError::Vanished);
-    };
+
+    /// Starts another template when there is time.
+    fn replace_template(&mut self) {
+        if self.template.as_ref().is_none_or(Template::is_used_up) {
+            self.template = Template::start(&self.program).ok();
+        }
+    }
+
+    fn launch(&mut self, plan: &Plan) -> Result<Jailed, LaunchError> {
+        let mut steps = Steps::compile(plan)?;
+        steps.drop_groups = process::effective_ids().0 == 0;
+        if let Some(template) = &mut self.template {
+            match launch(plan.ids, &steps, template) {
+                Err(NoCopy::Template(_)) => self.template = None,
+                Err(NoCopy::Refused(error)) => return Err(error),
+                Ok(jailed) => return Ok(jailed),
+            }
+        }
+        // It may have died since the last time.
+        let template = Template::start(&self.program)?;
+        match launch(plan.ids, &steps, self.template.insert(template)) {
+            Err(NoCopy::Template(error)) => {
+                self.template = None;
+                Err(LaunchError::Template(error))
+            }
+            Err(NoCopy::Refused(error)) => Err(error),
+            Ok(jailed) => Ok(jailed),
+        }
+    }
+}
+
+fn launch(ids: Ids, steps: &Steps, template: &mut Template) -> Result<Jailed, NoCopy> {
+    let sockets = |source| NoCopy::Refused(LaunchError::Sockets(source));
+    let (status, childs_status) = socket::pair(PairKind::Packet).map_err(sockets)?;
+    let (control, childs_control) = socket::pair(PairKind::Packet).map_err(sockets)?;
+    socket::limit_patience(status.as_fd(), PATIENCE).map_err(sockets)?;
+    template.copy(ids, [childs_status.as_fd(), childs_control.as_fd(), control.as_fd()])?;
     drop((childs_status, childs_control));
-    // From here on an error drops `jailed`, which ends the child.
-    let mut jailed = Jailed::new(pid, handle, control);
-    give_identity(pid, plan.ids)?;
-    socket::send(status.as_fd(), b"g", &[]).map_err(LaunchError::Sockets)?;
-    follow(&status, &compiled, &mut jailed)?;
+    let sent = send_steps(&status, steps);
+    let copy = template.copied(ids)?;
+    // From here on an error drops `jailed`, which ends the copy.
+    let mut jailed = Jailed::new(copy.pid, copy.handle, control);
+    match sent {
+        // A copy that did not wait for all of them has said why.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(sockets(error)),
+        _ => follow(&status, steps, &mut jailed).map_err(NoCopy::Refused)?,
+    }
     Ok(jailed)
 }
 
-/// Listens to the child until it has become the worker.
-fn follow(status: &OwnedFd, compiled: &Compiled, jailed: &mut Jailed) -> Result<(), LaunchError> {
+/// Tells the copy what it is to do.
+fn send_steps(status: &OwnedFd, steps: &Steps) -> io::Result<()> {
+    let packed = steps.pack();
+    if packed.len() > told::MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the plan is too long"));
+    }
+    let bytes = [&(packed.len() as u64).to_le_bytes(), packed.as_slice()].concat();
+    for piece in bytes.chunks(told::PIECE) {
+        socket::send(status.as_fd(), piece, &[])?;
+    }
+    Ok(())
+}
+
+/// Listens to the copy until it is confined.
+fn follow(status: &OwnedFd, steps: &Steps, jailed: &mut Jailed) -> Result<(), LaunchError> {
     let mut message = [0u8; 16];
     loop {
         let (length, mut descriptors) = socket::receive(status.as_fd(), &mut message).map_err(LaunchError::Sockets)?;
         match (message.get(..length), descriptors.pop()) {
-            (Some([child::TOLD_HANDLES]), Some(last)) => {
+            (Some([told::TOLD_HANDLES]), Some(last)) => {
                 descriptors.push(last);
                 jailed.handles = descriptors;
             }
-            (Some([child::TOLD_LISTENER, version]), Some(listener)) => {
-                // Only becoming the worker is left; whether it did, its first word tells.
+            (Some([told::TOLD_LISTENER, version]), Some(listener)) => {
+                // It is confined; that it goes on from here, its first word tells.
                 jailed.listener = Some(listener);
                 jailed.landlock = *version;
                 return Ok(());
             }
-            (Some([child::TOLD_FAILURE, stage, low, high, error @ ..]), None) => {
+            (Some([told::TOLD_FAILURE, stage, low, high, error @ ..]), None) => {
                 let number = error.try_into().map_or(libc::EIO, i32::from_le_bytes);
-                return Err(failure(*stage, u16::from_le_bytes([*low, *high]), number, compiled));
+                return Err(failure(*stage, u16::from_le_bytes([*low, *high]), number, steps));
             }
             _ => return Err(LaunchError::Vanished),
         }
     }
 }
 
-fn failure(stage: u8, index: u16, number: i32, compiled: &Compiled) -> LaunchError {
+fn failure(stage: u8, index: u16, number: i32, steps: &Steps) -> LaunchError {
     let source = io::Error::from_raw_os_error(number);
     if stage == Stage::Source as u8 {
-        let path = compiled
+        let path = steps
             .sources
             .get(usize::from(index))
-            .map_or_else(String::new, |source| source.named.clone());
+            .map_or_else(String::new, |source| source.to_string_lossy().into_owned());
         return LaunchError::Source { path, source };
     }
-    let name = child::STAGES
+    let name = told::STAGES
         .iter()
         .find(|(known, _)| *known as u8 == stage)
         .map_or("unknown", |(_, name)| name);
-    let detail = compiled
-        .steps
+    let detail = steps
+        .build
         .get(usize::from(index))
         .filter(|_| stage == Stage::Build as u8);
     let stage = detail.map_or_else(|| name.to_owned(), |step| format!("{name} {step:?}"));
     LaunchError::Confine { stage, index, source }
 }
-
-/// Writes who the child is. It waits until then, and does nothing as root of the host at any time.
-fn give_identity(pid: i32, ids: Ids) -> Result<(), LaunchError> {
-    let failed = |source| LaunchError::Identity { user: ids.user, source };
-    let privileged = process::effective_ids().0 == 0;
-    if !privileged {
-        // The kernel demands this before an ordinary user may write a group map.
-        fs::write(format!("/proc/{pid}/setgroups"), "deny").map_err(failed)?;
-    }
-    fs::write(
-        format!("/proc/{pid}/gid_map"),
-        format!("{} {} 1", ids.inside, ids.group),
-    )
-    .map_err(failed)?;
-    fs::write(format!("/proc/{pid}/uid_map"), format!("{} {} 1", ids.inside, ids.user)).map_err(failed)
-}
-
-/// A program for jails, shared by all of them.
-pub type SharedProgram = Arc<crate::program::Program>;
 
 #[cfg(test)]
 mod tests;

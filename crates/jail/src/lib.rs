@@ -3,8 +3,8 @@
 //! Namespaces, mounts, seccomp, Landlock, control groups, limits, reaping. All `unsafe` of the workspace is here, in
 //! `sys`. This crate knows nothing of policies, sessions or async: a plan comes in, a [`Jailed`] child comes out.
 //!
-//! The feature `host` makes jails; `inside` holds what the worker needs after it is confined; `attack` the attempts that
-//! the escape probes make.
+//! The feature `host` plans jails, has them made and follows them; `inside` is the template they are copies of, the way of a
+//! copy into its jail, and what the worker needs there; `attack` the attempts that the escape probes make.
 
 #[cfg(feature = "attack")]
 pub mod attack;
@@ -14,20 +14,30 @@ mod sys;
 
 #[cfg(feature = "host")]
 pub mod cgroup;
-#[cfg(feature = "host")]
+#[cfg(feature = "inside")]
 mod child;
 #[cfg(feature = "host")]
 mod compile;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod identity;
 #[cfg(feature = "inside")]
 pub mod inside;
 #[cfg(feature = "host")]
 mod jailed;
 #[cfg(feature = "host")]
 mod launch;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod parcel;
 #[cfg(feature = "host")]
 mod plan;
 #[cfg(feature = "host")]
 mod program;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod steps;
+#[cfg(feature = "inside")]
+pub mod template;
+#[cfg(any(feature = "host", feature = "inside"))]
+mod told;
 
 pub use landlock::Use;
 pub use sys::socket;
@@ -35,7 +45,7 @@ pub use sys::socket;
 #[cfg(feature = "host")]
 pub use jailed::{Jailed, Space, SyscallListener, as_file_user, space};
 #[cfg(feature = "host")]
-pub use launch::{LaunchError, Launcher, SharedProgram};
+pub use launch::{LaunchError, Launcher};
 #[cfg(feature = "host")]
 pub use plan::{Access, HiddenKind, Ids, Limits, Place, Plan, Programs};
 #[cfg(feature = "host")]

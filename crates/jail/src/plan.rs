@@ -1,10 +1,9 @@
 //! What a jail is to be, as data: nothing here touches the system.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::landlock::Use;
-use crate::program::Program;
+pub use crate::steps::{HiddenKind, Ids, Limits};
 
 /// A whole jail. What the plan does not give, the child does not have.
 #[derive(Debug, Clone)]
@@ -17,21 +16,8 @@ pub struct Plan {
     pub uses: Vec<(String, Use)>,
     /// Limits that hold for each process alone.
     pub limits: Limits,
-    /// The program that becomes the first process.
-    pub program: Arc<Program>,
     /// The folders, as paths inside, whose handles the host wants: to see how full they are, to bring files in and out.
     pub handles: Vec<String>,
-}
-
-/// Who the child is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ids {
-    /// Its user and group number inside.
-    pub inside: u32,
-    /// The host's number for that user: never 0.
-    pub user: u32,
-    /// The host's number for that group.
-    pub group: u32,
 }
 
 /// Whether a place can be written.
@@ -106,26 +92,4 @@ pub enum Place {
         /// What it is.
         kind: HiddenKind,
     },
-}
-
-/// What a hidden thing is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HiddenKind {
-    /// A folder.
-    Folder,
-    /// Anything else.
-    File,
-}
-
-/// Limits of each process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Open descriptors.
-    pub open_files: u64,
-    /// Processes and threads of the jail's user, where control groups cannot count them; `None`: they do.
-    pub processes: Option<u64>,
-    /// Size of one file.
-    pub file_bytes: u64,
-    /// Processors it may run on at the same time, where control groups cannot ration them.
-    pub processors: Option<usize>,
 }

@@ -55,16 +55,15 @@ pub struct Support {
     pub missing: Vec<(Controller, String)>,
 }
 
-/// The worker in memory, sealed: a few milliseconds of copying that need nothing else.
+/// The worker in memory, sealed, and started as the template of every sandbox: a few milliseconds that need nothing else.
 #[derive(Debug, Clone)]
-pub struct WorkerProgram(Arc<Program>);
+pub struct WorkerProgram(Launcher);
 
 impl WorkerProgram {
     /// Loads it.
     pub fn load() -> Result<WorkerProgram, LaunchError> {
-        Ok(WorkerProgram(Arc::new(
-            Program::new(worker::PROGRAM).map_err(LaunchError::Ready)?,
-        )))
+        let program = Program::new(worker::PROGRAM).map_err(LaunchError::Ready)?;
+        Ok(WorkerProgram(Launcher::start(program).map_err(LaunchError::Ready)?))
     }
 }
 
@@ -72,7 +71,6 @@ impl WorkerProgram {
 #[derive(Debug)]
 pub struct Native {
     launcher: Launcher,
-    program: Arc<Program>,
     claim: Claim,
     made: AtomicU64,
 }
@@ -87,21 +85,20 @@ impl Native {
     /// The same with a worker that was loaded before, meanwhile.
     pub fn with_worker(worker: WorkerProgram, name: &str) -> Result<Native, LaunchError> {
         let machine = Machine::here().map_err(LaunchError::Ready)?;
-        Native::assemble(worker, &machine, name)
+        Ok(Native::assemble(worker, &machine, name))
     }
 
     /// The same on a machine that is described: without control groups, for instance.
     pub fn on(machine: &Machine, name: &str) -> Result<Native, LaunchError> {
-        Native::assemble(WorkerProgram::load()?, machine, name)
+        Ok(Native::assemble(WorkerProgram::load()?, machine, name))
     }
 
-    fn assemble(worker: WorkerProgram, machine: &Machine, name: &str) -> Result<Native, LaunchError> {
-        Ok(Native {
-            launcher: Launcher::start().map_err(LaunchError::Ready)?,
-            program: worker.0,
+    fn assemble(worker: WorkerProgram, machine: &Machine, name: &str) -> Native {
+        Native {
+            launcher: worker.0,
             claim: Claim::new(machine, name),
             made: AtomicU64::new(0),
-        })
+        }
     }
 
     /// What this machine can hold hard.
@@ -215,7 +212,6 @@ impl Native {
                 file_bytes: largest,
                 processors,
             },
-            program: Arc::clone(&self.program),
             handles: spec.writable.iter().map(|place| place.path.clone()).collect(),
         })
     }

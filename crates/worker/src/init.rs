@@ -10,6 +10,7 @@ use std::time::Duration;
 use ringfence_jail::inside::{self, Side};
 use ringfence_jail::seccomp::{Filter, Profile};
 use ringfence_jail::socket;
+use ringfence_jail::template::{Next, Template};
 use ringfence_wire::{
     Inbound, Item, Language, Message, Order, Preparation, Reason, Report, VERSION, decode, encode_frame,
 };
@@ -67,27 +68,55 @@ pub enum InitError {
 }
 
 impl Init {
-    /// Settles in.
-    pub fn new() -> Result<Init, InitError> {
-        inside::settle().map_err(InitError::Settle)?;
-        inside::reap_automatically();
-        let control = inside::control_socket().map_err(InitError::Control)?;
+    /// Is the template until the host is done (`None`), or until this is a copy of it: a first process, confined.
+    pub fn born() -> Result<Option<Init>, InitError> {
+        let template = Template::settle().map_err(InitError::Settle)?;
         let engine_filter = Filter::of(Profile::Engine);
-        Ok(Init {
-            control,
-            engine_filter,
-            engine: None,
-            warmed: false,
-            zygote: None,
-            execution: None,
-        })
+        let (mut engine, mut warmed, mut copied) = (None, false, false);
+        loop {
+            // A host that asks at once, for one sandbox perhaps, is not kept waiting: that copy makes its engine itself.
+            let patience = if engine.is_some() {
+                WARM_UP_AFTER
+            } else {
+                Duration::ZERO
+            };
+            let asked = warmed || template.is_asked(patience).map_err(InitError::Settle)?;
+            match &engine {
+                None if copied || !asked => {
+                    engine = Some(code::engine().map_err(InitError::Engine)?);
+                    continue;
+                }
+                Some(engine) if !asked => {
+                    Engine::warm_up(engine).map_err(InitError::Engine)?;
+                    warmed = true;
+                }
+                _ => {}
+            }
+            match template.next().map_err(InitError::Settle)? {
+                Next::Template => copied = true,
+                Next::Over => return Ok(None),
+                Next::First(control) => {
+                    inside::reap_automatically();
+                    return Ok(Some(Init {
+                        control,
+                        engine_filter,
+                        engine,
+                        warmed,
+                        zygote: None,
+                        execution: None,
+                    }));
+                }
+            }
+        }
     }
 
     /// Takes orders until the host is done.
     pub fn serve(mut self) -> Result<(), InitError> {
         self.report(&Report::Ready { version: VERSION })?;
-        // While the host writes its first order.
-        self.engine = Some(code::engine().map_err(InitError::Engine)?);
+        if self.engine.is_none() {
+            // While the host writes its first order.
+            self.engine = Some(code::engine().map_err(InitError::Engine)?);
+        }
         let mut packet = vec![0; ORDER_BYTES];
         loop {
             self.warm_up_if_idle()?;

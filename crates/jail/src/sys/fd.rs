@@ -25,6 +25,15 @@ pub(crate) fn make_folder(path: &CStr, mode: u32) -> io::Result<()> {
     }
 }
 
+/// Makes the empty file `path` below the current folder; one that exists is fine. Signal-safe.
+pub(crate) fn make_file(path: &CStr, mode: u32) -> io::Result<()> {
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    match check_int(unsafe { libc::mknodat(libc::AT_FDCWD, path.as_ptr(), libc::S_IFREG | mode, 0) }) {
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
 /// Makes the link `path` that says `target`. Signal-safe.
 pub(crate) fn make_link(target: &CStr, path: &CStr) -> io::Result<()> {
     // SAFETY: both strings are NUL-terminated and outlive the call.
@@ -74,6 +83,13 @@ pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     check_int(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
     // SAFETY: `fd` is open (just asked) and, by this function's contract, owned by nothing else in this process.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A descriptor by its number, which the caller knows to be open; one that is not makes calls fail with `EBADF`.
+#[cfg(feature = "inside")]
+pub(crate) fn lend(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the number is not -1: the callers have it from a descriptor or a constant. Nobody closes through it.
+    unsafe { BorrowedFd::borrow_raw(number) }
 }
 
 /// Sets or clears close-on-exec. Signal-safe.

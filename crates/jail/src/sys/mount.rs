@@ -56,6 +56,13 @@ pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, option
     check_int(done).map(|_| ())
 }
 
+/// Shows what is at the path `source` at `target` too, with the attributes it has there. Both are our own: links are followed.
+pub(crate) fn show(source: &CStr, target: &CStr) -> io::Result<()> {
+    let (kind, data) = (std::ptr::null(), std::ptr::null());
+    // SAFETY: both paths are NUL-terminated and outlive the call; a bind reads neither kind nor data.
+    check_int(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, libc::MS_BIND, data) }).map(|_| ())
+}
+
 /// A detached copy of what is mounted at `source` and below, with `attributes` set on every part, put at `target`.
 pub(crate) fn bind(source: BorrowedFd<'_>, target: &CStr, attributes: u64) -> io::Result<()> {
     let flags = OPEN_TREE_CLONE | AT_RECURSIVE | libc::AT_EMPTY_PATH.cast_unsigned() | libc::O_CLOEXEC.cast_unsigned();

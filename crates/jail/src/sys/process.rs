@@ -2,7 +2,10 @@
 
 use std::ffi::{CStr, c_char};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+#[cfg(feature = "host")]
+use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(any(feature = "host", feature = "inside"))]
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::{check, check_int};
 
@@ -21,14 +24,14 @@ pub enum Side {
 }
 
 /// Which side of a `clone3` the caller finds itself on; the parent also holds a handle of the child.
-#[cfg(feature = "host")]
+#[cfg(any(feature = "host", feature = "inside"))]
 #[derive(Debug)]
 pub(crate) enum Cloned {
     Child,
     Parent { pid: i32, handle: OwnedFd },
 }
 
-#[cfg(feature = "host")]
+#[cfg(any(feature = "host", feature = "inside"))]
 #[repr(C)]
 #[derive(Default)]
 struct CloneArguments {
@@ -42,14 +45,33 @@ struct CloneArguments {
     tls: u64,
 }
 
-/// Copies this process into new namespaces. In the child only signal-safe calls are allowed until it execs.
-#[cfg(feature = "host")]
-pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
+/// Whose child a copy is.
+#[cfg(any(feature = "host", feature = "inside"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// That of the process that makes it.
+    #[cfg(feature = "host")]
+    Maker,
+    /// That of its maker's parent: a sibling of its maker, which waits for it as for its other children.
+    #[cfg(feature = "inside")]
+    MakersParent,
+}
+
+/// Copies this process into new `namespaces`. The copy of a process with other threads may only make signal-safe calls.
+#[cfg(any(feature = "host", feature = "inside"))]
+pub(crate) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<Cloned> {
     let mut handle: libc::c_int = -1;
+    // A sibling is told of as its maker is: the kernel demands that nothing else is asked for.
+    let (flag, exit_signal): (libc::c_int, libc::c_int) = match parent {
+        #[cfg(feature = "host")]
+        Parent::Maker => (0, libc::SIGCHLD),
+        #[cfg(feature = "inside")]
+        Parent::MakersParent => (libc::CLONE_PARENT, 0),
+    };
     let arguments = CloneArguments {
-        flags: u64::from(namespaces.cast_unsigned()) | libc::CLONE_PIDFD as u64,
+        flags: u64::from((namespaces | flag).cast_unsigned()) | libc::CLONE_PIDFD as u64,
         pidfd: (&raw mut handle) as u64,
-        exit_signal: libc::SIGCHLD as u64,
+        exit_signal: u64::from(exit_signal.cast_unsigned()),
         ..CloneArguments::default()
     };
     // SAFETY: without CLONE_VM and with no stack given this is a fork: the child runs on its own copy of everything.
@@ -75,6 +97,7 @@ pub(crate) fn fork() -> io::Result<Side> {
 }
 
 /// Becomes the program behind `program`. Comes back only on failure. Signal-safe.
+#[cfg(feature = "host")]
 pub(crate) fn become_program(program: BorrowedFd<'_>, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
     debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
     // SAFETY: both arrays end in a null pointer and hold pointers to NUL-terminated strings kept by the caller.
@@ -315,7 +338,6 @@ pub(crate) fn handle_of(pid: i32) -> io::Result<OwnedFd> {
 }
 
 /// This process's effective user and group.
-#[cfg(feature = "host")]
 pub(crate) fn effective_ids() -> (u32, u32) {
     // SAFETY: geteuid takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };

@@ -116,7 +116,7 @@ pub(crate) fn receive_bytes(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Re
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Lets receives on this socket fail after `patience`.
+/// Lets sends and receives on this socket fail after `patience`.
 #[cfg(feature = "host")]
 pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<()> {
     let seconds = libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX);
@@ -125,10 +125,12 @@ pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Durati
         tv_usec: libc::suseconds_t::from(patience.subsec_micros()),
     };
     let size = libc::socklen_t::try_from(size_of_val(&time)).unwrap_or(0);
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
-    // SAFETY: `time` is the structure that this option reads, of the size given.
-    check_int(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const time).cast(), size) })
-        .map(|_| ())
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        let (socket, level) = (socket.as_raw_fd(), libc::SOL_SOCKET);
+        // SAFETY: `time` is the structure that this option reads, of the size given.
+        check_int(unsafe { libc::setsockopt(socket, level, option, (&raw const time).cast(), size) })?;
+    }
+    Ok(())
 }
 
 fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {

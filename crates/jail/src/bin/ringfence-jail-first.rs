@@ -1,0 +1,55 @@
+//! A first process that does nothing but answer, for the tests of this crate.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::ExitCode;
+
+use ringfence_jail::template::{Next, Template};
+use ringfence_jail::{inside, socket};
+
+fn main() -> ExitCode {
+    // There is nobody to tell: the host hears the socket close.
+    match born().and_then(|control| control.map_or(Ok(()), |control| answer(&control))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn born() -> io::Result<Option<OwnedFd>> {
+    let template = Template::settle()?;
+    loop {
+        match template.next()? {
+            Next::Template => {}
+            Next::Over => return Ok(None),
+            Next::First(control) => return Ok(Some(control)),
+        }
+    }
+}
+
+fn answer(control: &OwnedFd) -> io::Result<()> {
+    let mut packet = [0; 64];
+    loop {
+        let (length, _) = socket::receive(control.as_fd(), &mut packet)?;
+        let answer = match packet.get(..length) {
+            Some(b"descriptors") => descriptors(control),
+            Some(b"environment") => format!("{:?}", std::env::vars_os().collect::<Vec<_>>()),
+            _ => return Ok(()),
+        };
+        socket::send(control.as_fd(), answer.as_bytes(), &[])?;
+    }
+}
+
+/// The numbers that are open, asked one by one: nobody may look into a first process, not even itself.
+fn descriptors(control: &OwnedFd) -> String {
+    let mut open = Vec::new();
+    for number in 0..256 {
+        if number == control.as_raw_fd() {
+            open.push(number);
+        } else if let Ok(found) = inside::adopt(number) {
+            open.push(number);
+            std::mem::forget(found);
+        }
+    }
+    format!("{open:?}")
+}

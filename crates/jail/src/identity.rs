@@ -1,0 +1,40 @@
+//! Who a process in a new user namespace is. Written by the process that made it.
+
+use std::fs;
+use std::io;
+
+/// One number inside, and what it is outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Same {
+    pub(crate) inside: u32,
+    pub(crate) outside: u32,
+}
+
+/// Whether the writer may give other numbers than its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    Root,
+    Ordinary,
+}
+
+impl Writer {
+    /// What this process is.
+    pub(crate) fn here() -> Writer {
+        if crate::sys::process::effective_ids().0 == 0 {
+            Writer::Root
+        } else {
+            Writer::Ordinary
+        }
+    }
+}
+
+/// Gives `pid` its one user and its one group.
+pub(crate) fn give(pid: i32, user: Same, group: Same, writer: Writer) -> io::Result<()> {
+    let map = |same: Same| format!("{} {} 1", same.inside, same.outside);
+    if writer == Writer::Ordinary {
+        // The kernel demands this before an ordinary user may write a group map.
+        fs::write(format!("/proc/{pid}/setgroups"), "deny")?;
+    }
+    fs::write(format!("/proc/{pid}/gid_map"), map(group))?;
+    fs::write(format!("/proc/{pid}/uid_map"), map(user))
+}

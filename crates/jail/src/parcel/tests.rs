@@ -1,0 +1,80 @@
+use std::ffi::CString;
+
+use super::*;
+
+fn every_kind() -> Steps<'static> {
+    let text = |text: &str| Cow::Owned(CString::new(text).unwrap());
+    Steps {
+        inside: 1000,
+        drop_groups: true,
+        sources: vec![text("/dev/null"), text("/usr")],
+        root_options: text("size=512k"),
+        build: vec![
+            Step::Folder { path: text("usr") },
+            Step::Bind {
+                source: 1,
+                to: text("usr"),
+                attributes: 7,
+            },
+            Step::Touch { path: text("etc/x") },
+            Step::Memory {
+                to: text("tmp"),
+                options: text("size=1"),
+                flags: 6,
+            },
+            Step::Link {
+                target: text("usr/bin"),
+                to: text("bin"),
+            },
+            Step::Write {
+                to: text("etc/passwd"),
+                content: vec![0, 1, 255].into(),
+            },
+            Step::Proc,
+            Step::ReadOnlyAgain { path: text("proc/sys") },
+            Step::Device {
+                from: text("/dev/zero"),
+                to: text("dev/zero"),
+            },
+            Step::CoverOfProc {
+                path: text("proc/keys"),
+                kind: HiddenKind::File,
+            },
+            Step::Cover {
+                path: text("deps/.git"),
+                kind: HiddenKind::Folder,
+            },
+        ],
+        uses: USES.into_iter().map(|purpose| (text("/usr"), purpose)).collect(),
+        handles: vec![text("/workspace")],
+        limits: Limits {
+            open_files: 64,
+            processes: None,
+            file_bytes: u64::MAX,
+            processors: Some(2),
+        },
+    }
+}
+
+#[test]
+fn what_is_packed_is_unpacked_the_same() {
+    let packed = every_kind().pack();
+    assert_eq!(Steps::unpack(&packed), Some(every_kind()));
+}
+
+#[test]
+fn a_part_or_more_than_all_is_nothing() {
+    let packed = every_kind().pack();
+    for end in 0..packed.len() {
+        assert_eq!(Steps::unpack(&packed[..end]), None, "{end} of {} bytes", packed.len());
+    }
+    let longer = [packed, vec![0]].concat();
+    assert_eq!(Steps::unpack(&longer), None);
+}
+
+#[test]
+fn an_enormous_count_is_no_enormous_list() {
+    let mut packed = every_kind().pack();
+    packed[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert_eq!(Steps::unpack(&packed), None);
+}

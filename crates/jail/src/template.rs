@@ -1,0 +1,118 @@
+//! The template: a process on the host, started once, whose copies become the first processes of jails.
+//!
+//! It has what every first process needs, an engine say, and nothing else: no descriptor of the host but its socket, no
+//! environment, no plan. What a jail is to be is told to the copy alone, so no copy finds another jail's plan in its memory.
+//! Copies are children of the thread that started the template, and end with it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::time::Duration;
+
+use crate::child::{self, CONTROL, Ends};
+use crate::identity::{self, Same, Writer};
+use crate::seccomp::{Filter, Profile};
+use crate::steps::Ids;
+use crate::sys::process::{self, Cloned, Parent};
+use crate::sys::{fd, mount, socket};
+use crate::told::{Answer, MADE, NO_IDENTITY, NO_NAMESPACES, REQUEST_BYTES};
+
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+/// This process as a template. Its socket is [`CONTROL`].
+#[derive(Debug)]
+pub struct Template {
+    /// The same for every jail, so it is compiled once.
+    filter: Filter,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Next {
+    /// This is still the template.
+    Template,
+    /// This is a copy, confined: the first process of a jail, with its socket to the host.
+    First(OwnedFd),
+    /// The host wants no more.
+    Over,
+}
+
+impl Template {
+    /// Settles in: nothing of the host's is kept, no terminal reaches this process, nobody looks into it.
+    pub fn settle() -> io::Result<Template> {
+        fd::close_from(CONTROL.cast_unsigned() + 1)?;
+        fd::set_close_on_exec(CONTROL, true)?;
+        process::control(libc::PR_SET_DUMPABLE, 0)?;
+        process::new_session()?;
+        mount::change_folder(c"/")?;
+        Ok(Template {
+            filter: Filter::of(Profile::Program),
+        })
+    }
+
+    /// Whether the host wants something, now or within `patience`.
+    pub fn is_asked(&self, patience: Duration) -> io::Result<bool> {
+        fd::is_readable(fd::lend(CONTROL), patience)
+    }
+
+    /// Waits for the next request and makes a copy. Comes back twice: in the template, and in the copy once it is confined.
+    pub fn next(&self) -> io::Result<Next> {
+        let host = fd::lend(CONTROL);
+        let mut request = [0; REQUEST_BYTES + 1];
+        let (length, ends) = socket::receive(host, &mut request)?;
+        if length == 0 {
+            return Ok(Next::Over);
+        }
+        let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
+        let ids = request.get(..length).and_then(Ids::from_request).ok_or_else(nonsense)?;
+        let [status, control, hosts_control] = <[OwnedFd; 3]>::try_from(ends).map_err(|_| nonsense())?;
+        let writer = Writer::here();
+        if writer == Writer::Ordinary {
+            // An ordinary user may only say who a process is that it could look into.
+            process::control(libc::PR_SET_DUMPABLE, 1)?;
+        }
+        let cloned = process::clone_into(NAMESPACES, Parent::MakersParent);
+        if let Ok(Cloned::Child) = cloned {
+            drop(hosts_control);
+            let ends = Ends {
+                status: status.into_raw_fd(),
+                control: control.into_raw_fd(),
+            };
+            let control = child::run(ends, &self.filter);
+            process::block_signals(false)?;
+            return Ok(Next::First(control));
+        }
+        process::control(libc::PR_SET_DUMPABLE, 0)?;
+        let made = match cloned {
+            Ok(Cloned::Parent { pid, handle }) => {
+                // A copy that is never told to go on ends when the host lets go of it.
+                let identity = give_identity(pid, ids, writer)
+                    .and_then(|()| socket::send(hosts_control.as_fd(), b"g", &[]).map(drop));
+                let kind = if identity.is_ok() { MADE } else { NO_IDENTITY };
+                socket::send(host, &answer(kind, pid, identity.err()), &[handle.as_raw_fd()])
+            }
+            Ok(Cloned::Child) => return Err(nonsense()),
+            Err(error) => socket::send(host, &answer(NO_NAMESPACES, 0, Some(error)), &[]),
+        };
+        made.map(|_| Next::Template)
+    }
+}
+
+fn answer(kind: u8, pid: i32, error: Option<io::Error>) -> Vec<u8> {
+    let error = error.map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+    Answer { kind, pid, error }.to_bytes()
+}
+
+/// Writes who the copy is. It waits until then, and does nothing as root of the host but open what is shown inside.
+fn give_identity(pid: i32, ids: Ids, writer: Writer) -> io::Result<()> {
+    let same = |outside| Same {
+        inside: ids.inside,
+        outside,
+    };
+    identity::give(pid, same(ids.user), same(ids.group), writer)
+}
