@@ -156,7 +156,7 @@ impl Engine {
             }
         }
         let groups = native.remains();
-        drop((pool, check, native));
+        drop((pool, native));
         for path in groups.into_iter().filter(|path| !path.exists()) {
             if let Err(error) = lease.forget(&Resource::Cgroup { path }) {
                 tracing::warn!(%error, "the next start will sweep what is gone already");

@@ -263,13 +263,11 @@ fn failed(error: &CallError) -> (CallOutcome, Refusal) {
             "the other servers are not affected; `ringfence servers test` shows more",
         ),
     };
-    let rule = match error {
-        CallError::Timeout { .. } => Some("tools.call_timeout".to_owned()),
-        _ => None,
-    };
-    let refusal = Refusal {
-        rule,
-        ..Refusal::new(code, error.to_string()).hint(hint)
+    let refusal = Refusal::new(code, error.to_string()).hint(hint);
+    let refusal = if outcome == CallOutcome::TimedOut {
+        refusal.by("tools.call_timeout")
+    } else {
+        refusal
     };
     (outcome, refusal)
 }

@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 use rate::Rates;
 
 /// How long one call may take where the policy says nothing.
-const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Calls in one session where the policy says nothing.
 const MAX_CALLS: u32 = 1000;
 
@@ -208,7 +208,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             .policy
             .tools()
             .call_timeout
-            .map_or(CALL_TIMEOUT, |period| period.get());
+            .map_or(CALL_TIMEOUT, ringfence_policy::Period::get);
         let answered = tokio::select! {
             answered = self.gateway.forward(tool, arguments, timeout) => answered,
             () = self.cancelled() => Err((

@@ -12,3 +12,4 @@ mod messages;
 mod policy;
 mod programs;
 mod setting;
+mod tools;

@@ -1,5 +1,8 @@
 //! Programs of every language, what they give back, and how it is printed.
 
+use std::fs;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::setting::{Done, Setting};

@@ -19,6 +19,10 @@ async fn engine(home: &Path) -> Engine {
         sinks: Vec::new(),
         principal: Principal::Local(1),
         python: None,
+        servers: ringfence_gateway::Servers::default(),
+        server_policies: std::collections::BTreeMap::new(),
+        checkers: ringfence_engine::Tools::default(),
+        environment: std::sync::Arc::new(|_| None),
     };
     Engine::open(settings).await.unwrap()
 }
