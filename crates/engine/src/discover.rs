@@ -155,10 +155,10 @@ impl Discover {
 }
 
 /// The tools of some servers as they are offered under `policy`.
-pub fn offers<'a>(
+pub fn offers<'a, S: std::hash::BuildHasher>(
     indexed: &'a Indexed,
     policy: &Policy,
-    observed: &'a HashMap<String, Value>,
+    observed: &'a HashMap<String, Value, S>,
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<ringfence_catalog::Offer<'a>> {
     let catalog = indexed.catalog();

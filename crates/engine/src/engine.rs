@@ -101,13 +101,13 @@ impl Engine {
         let gateway = gateway(&settings, &native);
         let check = TypeCheck::new(Arc::clone(&native), settings.checkers.clone());
         Ok(Engine {
-            gateway,
-            check,
             settings,
             store,
             lease,
             native,
             pool,
+            gateway,
+            check,
             switches,
         })
     }

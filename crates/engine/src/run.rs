@@ -128,8 +128,8 @@ impl Engine {
         };
         session.enforcement = self.native.enforcement(&spec).iter().map(report::enforcement).collect();
         self.open_session(&session).await?;
-        let result = match self.type_errors(&session, &request.program).await {
-            found if found.is_empty() => self.run_in(&session, &spec, &mut request, live, &mut stop).await,
+        let result = match Box::pin(self.type_errors(&session, &request.program)).await {
+            found if found.is_empty() => Box::pin(self.run_in(&session, &spec, &mut request, live, &mut stop)).await,
             found => self.not_run(&session, &request, found).await,
         };
         self.close_session(&session, result.as_ref().err()).await?;

@@ -8,14 +8,12 @@ use std::time::Instant;
 use ringfence_engine::{Engine, Execution, Program};
 use ringfence_journal::SessionId;
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_sandbox::Language;
 
 use super::run;
 use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style, bytes, count, event};
+use crate::print::{Printer, Style, count, event};
 use crate::settings::Settings;
 use crate::settings::config::Config;
-use crate::settings::servers::Chosen;
 use crate::signals::Interrupt;
 
 mod attempts;

@@ -105,6 +105,6 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
 fn protocol(era: Era) -> &'static str {
     match era {
         Era::Modern => "protocol 2026-07-28",
-        _ => "protocol 2025-11-25 or before",
+        Era::Legacy | Era::Silent => "protocol 2025-11-25 or before",
     }
 }

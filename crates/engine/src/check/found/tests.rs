@@ -7,7 +7,7 @@ fn errors(kind: Kind, source: &str, items: &Value) -> Vec<Location> {
     report.errors(kind, "main", source)
 }
 
-fn item(line: u32, character: u32, severity: u32, code: Value, message: &str) -> Value {
+fn item(line: u32, character: u32, severity: u32, code: &Value, message: &str) -> Value {
     let at = json!({ "line": line, "character": character });
     json!({ "range": { "start": at, "end": at }, "severity": severity, "code": code, "message": message })
 }
@@ -15,11 +15,11 @@ fn item(line: u32, character: u32, severity: u32, code: Value, message: &str) ->
 #[test]
 fn errors_only_in_order_and_in_characters() {
     let items = json!([
-        item(1, 3, 1, json!(2322), "b\u{7}ad"),
-        item(0, 0, 4, json!(6133), "unused"),
-        item(0, 1, 2, json!(1), "warning"),
-        item(0, 9, 1, json!(7006), "implicitly any"),
-        item(0, 3, 1, json!(2304), "first"),
+        item(1, 3, 1, &json!(2322), "b\u{7}ad"),
+        item(0, 0, 4, &json!(6133), "unused"),
+        item(0, 1, 2, &json!(1), "warning"),
+        item(0, 9, 1, &json!(7006), "implicitly any"),
+        item(0, 3, 1, &json!(2304), "first"),
     ]);
     let found = errors(Kind::TypeScript, "x😀y\né😀z", &items);
     let expected = [(1, 3, "TS2304", "first"), (2, 3, "TS2322", "bad")];
@@ -54,7 +54,7 @@ fn a_program_in_python_may_await_anywhere_and_import_what_is_not_known_here() {
             json!("import-not-found"),
             "Module `tools` has no member `x`\n\ninfo: Searched in /x"
         ),
-        item(2, 0, 1, json!("invalid-syntax"), "Expected an expression"),
+        item(2, 0, 1, &json!("invalid-syntax"), "Expected an expression"),
     ]);
     let found = errors(Kind::Python, "", &items);
     let seen: Vec<_> = found
