@@ -80,6 +80,18 @@ pub(crate) fn what(kind: &Kind) -> String {
             let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
             format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
         }
+        Kind::ServerUsed { .. }
+        | Kind::CallStarted { .. }
+        | Kind::CallEnded { .. }
+        | Kind::CallRefused { .. }
+        | Kind::ToolDrifted { .. } => call(kind),
+        Kind::SessionClosed { reason } => reason.to_string(),
+    }
+}
+
+/// What happened at the door.
+fn call(kind: &Kind) -> String {
+    match kind {
         Kind::ServerUsed { server, place } => match place {
             ServerPlace::Host => format!("`{server}` outside the fence"),
             ServerPlace::Sandbox => format!("`{server}` in a sandbox of its own"),
@@ -115,6 +127,6 @@ pub(crate) fn what(kind: &Kind) -> String {
             rule,
         } => format!("{number} `{tool}` {code} by `{rule}`"),
         Kind::ToolDrifted { tool, .. } => format!("`{tool}` is not what it was when it was first used"),
-        Kind::SessionClosed { reason } => reason.to_string(),
+        other => other.name().to_owned(),
     }
 }

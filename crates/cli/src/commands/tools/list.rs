@@ -14,20 +14,16 @@ pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printe
     let desk = Desk::open(&args.rules, settings, printer).await?;
     let indexed = desk.indexed(printer).await;
     let catalog = indexed.catalog();
-    let wanted = match &args.server {
-        None => None,
-        Some(server) => match catalog.server(server) {
-            Some(entry) => Some(entry.server.clone()),
-            None => {
-                desk.leave().await;
-                return Err(
-                    Fault::ours("server.unknown", format!("no tools are known of a server `{server}`"))
-                        .hint("`ringfence servers list` names the servers, `ringfence servers test` asks them")
-                        .exit(NOT_HELD),
-                );
-            }
-        },
-    };
+    let entry = args.server.as_ref().map(|server| (server, catalog.server(server)));
+    if let Some((server, None)) = entry {
+        desk.leave().await;
+        return Err(
+            Fault::ours("server.unknown", format!("no tools are known of a server `{server}`"))
+                .hint("`ringfence servers list` names the servers, `ringfence servers test` asks them")
+                .exit(NOT_HELD),
+        );
+    }
+    let wanted = entry.and_then(|(_, entry)| entry).map(|entry| entry.server.clone());
     let tools = catalog
         .tools()
         .iter()

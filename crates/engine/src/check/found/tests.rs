@@ -37,21 +37,21 @@ fn a_program_in_python_may_await_anywhere_and_import_what_is_not_known_here() {
             0,
             0,
             1,
-            json!("invalid-syntax"),
+            &json!("invalid-syntax"),
             "`await` outside of an asynchronous function"
         ),
         item(
             0,
             0,
             1,
-            json!("import-not-found"),
+            &json!("import-not-found"),
             "Cannot resolve imported module `numpy`\n\ninfo: Searched in /x"
         ),
         item(
             1,
             0,
             1,
-            json!("import-not-found"),
+            &json!("import-not-found"),
             "Module `tools` has no member `x`\n\ninfo: Searched in /x"
         ),
         item(2, 0, 1, &json!("invalid-syntax"), "Expected an expression"),
@@ -71,7 +71,7 @@ fn a_program_in_python_may_await_anywhere_and_import_what_is_not_known_here() {
 #[test]
 fn many_and_long_errors_are_cut_and_far_places_do_no_harm() {
     let items: Vec<Value> = (0..500)
-        .map(|_| item(u32::MAX, u32::MAX, 1, json!(null), &"é".repeat(5000)))
+        .map(|_| item(u32::MAX, u32::MAX, 1, &json!(null), &"é".repeat(5000)))
         .collect();
     let found = errors(Kind::TypeScript, "", &json!(items));
     assert_eq!(found.len(), MOST);
