@@ -127,6 +127,16 @@ fn call(kind: &Kind) -> String {
             rule,
         } => format!("{number} `{tool}` {code} by `{rule}`"),
         Kind::ToolDrifted { tool, .. } => format!("`{tool}` is not what it was when it was first used"),
-        other => other.name().to_owned(),
+        other @ (Kind::SessionOpened { .. }
+        | Kind::ExecutionStarted { .. }
+        | Kind::Output { .. }
+        | Kind::ExecutionEnded { .. }
+        | Kind::Violation { .. }
+        | Kind::LimitHit { .. }
+        | Kind::Refused { .. }
+        | Kind::StopRequested { .. }
+        | Kind::Swept { .. }
+        | Kind::FilesOut { .. }
+        | Kind::SessionClosed { .. }) => other.name().to_owned(),
     }
 }
