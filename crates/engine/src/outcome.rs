@@ -145,7 +145,7 @@ fn report(fault: &Fault) -> ErrorReport {
         code: fault.code.to_string(),
         message: format!("{place}{}", fault.message),
         hint: fault.hint.as_ref().map(ToString::to_string),
-        rule: None,
+        rule: fault.rule.as_ref().map(ToString::to_string),
     }
 }
 

@@ -4,6 +4,8 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::credential::Scrubber;
+
 /// Bytes of one result as its server wrote it.
 pub(crate) const MOST: usize = 16 * 1024 * 1024;
 /// Blocks of content in one result.
@@ -39,6 +41,23 @@ impl CallResult {
             content: Vec::new(),
             is_error: false,
         }
+    }
+
+    /// Without the secrets that the server was given: one that echoes them gives nothing away.
+    pub(crate) fn scrubbed(mut self, scrubber: &Scrubber) -> CallResult {
+        if scrubber.is_idle() {
+            return self;
+        }
+        if let Some(structured) = &mut self.structured {
+            scrubber.hide_in(structured);
+        }
+        for block in &mut self.content {
+            match block {
+                Content::Text(text) => scrubber.hide(text),
+                Content::Other(other) => scrubber.hide_in(other),
+            }
+        }
+        self
     }
 
     /// The one value that a program gets: structured data; else a lone text, read as JSON when it is an object or a list;

@@ -190,14 +190,45 @@ impl Scrubber {
         self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     }
 
+    /// Takes secrets out of a text, and leaves the rest as it is.
+    pub(crate) fn hide(&self, text: &mut String) {
+        for value in &self.values {
+            if text.contains(value.as_str()) {
+                *text = text.replace(value.as_str(), HIDDEN);
+            }
+        }
+    }
+
+    /// The same in every text of a value, names of fields too.
+    pub(crate) fn hide_in(&self, value: &mut serde_json::Value) {
+        use serde_json::Value;
+        match value {
+            Value::String(text) => self.hide(text),
+            Value::Array(list) => list.iter_mut().for_each(|one| self.hide_in(one)),
+            Value::Object(fields) => {
+                let named = |name: &String| self.values.iter().any(|secret| name.contains(secret.as_str()));
+                if fields.keys().any(named) {
+                    let renamed = std::mem::take(fields).into_iter().map(|(mut name, value)| {
+                        self.hide(&mut name);
+                        (name, value)
+                    });
+                    *fields = renamed.collect();
+                }
+                fields.values_mut().for_each(|one| self.hide_in(one));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Whether there is nothing to look for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// The text without secrets or control characters, and of bounded length.
     pub(crate) fn clean(&self, text: &str) -> String {
         let mut clean = text.to_owned();
-        for value in &self.values {
-            if clean.contains(value.as_str()) {
-                clean = clean.replace(value.as_str(), HIDDEN);
-            }
-        }
+        self.hide(&mut clean);
         let mut short: String = clean
             .chars()
             .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })

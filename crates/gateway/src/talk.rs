@@ -298,7 +298,7 @@ impl Talk {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let (server, tool) = (self.server.clone(), tool.to_owned());
         match self.peer().call_tool_once(params).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(result.into()),
+            Ok(CallToolResponse::Complete(result)) => Ok(CallResult::from(result).scrubbed(&self.scrubber)),
             Ok(CallToolResponse::InputRequired(_)) => Err(CallError::Wants {
                 server,
                 tool,

@@ -149,10 +149,11 @@ impl Spec {
             digest: digest(policy, options),
         };
         root::system(&mut spec);
-        spec.python = root::python(&mut spec, options.python.as_deref())?;
         for mount in &policy.fs().mounts {
             spec.mount(mount, &policy.fs().deny, options)?;
         }
+        // After the mounts, for its folder may lie below one of them.
+        spec.python = root::python(&mut spec, options.python.as_deref())?;
         let shared = Place::Memory {
             to: "/dev/shm".to_owned(),
             bytes: SHARED_MEMORY,

@@ -256,8 +256,11 @@ fn the_demo_blocks_six_attempts_and_keeps_nothing() {
     let done = finish(command, &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.stdout.matches("  blocked  ").count(), 6, "{}", done.stdout);
+    assert_eq!(done.stdout.matches("  refused  ").count(), 2, "{}", done.stdout);
     assert!(
-        done.stdout.contains("\"best\":\"north\"") && done.stdout.contains("the chain is unbroken"),
+        done.stdout.contains("Scarlet Egret Instruments")
+            && done.stdout.contains("98.8 % less")
+            && done.stdout.contains("the chain is unbroken"),
         "{}",
         done.stdout
     );

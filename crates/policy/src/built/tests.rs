@@ -10,7 +10,7 @@ fn check(text: &str, built: &Built, expected: &[&str]) {
 
 #[test]
 fn the_default_and_the_first_levels_need_nothing_more() {
-    for name in ["default", "demo", "level-1", "level-2"] {
+    for name in ["default", "level-1", "level-2"] {
         let policy = Draft::preset(name).unwrap().under(&Ceiling::own_word()).unwrap();
         assert_eq!(policy.unbuilt(&Built::foundation()), [], "{name}");
         assert_eq!(policy.data(), None);

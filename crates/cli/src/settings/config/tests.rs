@@ -31,8 +31,8 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
             "ringfence.yaml:1: `runtimes.python` must be a path",
         ),
         (
-            "servers: { a: { command: x } }",
-            "ringfence.yaml:1: `servers` is not built yet; leave the key out until this version has it",
+            "credentials: [{ name: x }]",
+            "ringfence.yaml:1: `credentials` is not built yet; leave the key out until this version has it",
         ),
         (
             "policy: { proc: { mem_limt: 1GiB } }",
