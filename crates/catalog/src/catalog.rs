@@ -193,26 +193,31 @@ impl Catalog {
 
     /// Where [`Catalog::resolve`] finds it in [`Catalog::tools`].
     pub fn position(&self, server: &str, tool: &str) -> Option<usize> {
-        let ident = identifier(server);
+        if let Some(place) = self.by_name.get(&format!("{server}.{tool}")) {
+            return Some(*place);
+        }
+        let entry = self.server(server)?;
+        let ident = |tool: &str| self.by_ident.get(&(entry.ident.clone(), tool.to_owned())).copied();
+        let spelt = || {
+            let tools = self.tools.get(entry.tools.clone())?;
+            let place = tools.iter().position(|one| one.definition.name == tool)?;
+            Some(entry.tools.start + place)
+        };
         self.by_name
-            .get(&format!("{server}.{tool}"))
-            .or_else(|| self.by_ident.get(&(ident.clone(), tool.to_owned())))
-            .or_else(|| self.by_ident.get(&(ident.clone(), identifier(tool))))
+            .get(&format!("{}.{tool}", entry.server))
             .copied()
-            .or_else(|| {
-                let entry = self.server(server)?;
-                let tools = self.tools.get(entry.tools.clone())?;
-                let place = tools.iter().position(|one| one.definition.name == tool)?;
-                Some(entry.tools.start + place)
-            })
+            .or_else(|| ident(tool))
+            .or_else(|| ident(&identifier(tool)))
+            .or_else(spelt)
     }
 
     /// The server that a program means: by name or identifier.
     pub fn server(&self, server: &str) -> Option<&Entry> {
         let ident = identifier(server);
-        self.servers
-            .iter()
-            .find(|entry| entry.server == server || entry.ident == ident)
+        let by = |fits: &dyn Fn(&Entry) -> bool| self.servers.iter().find(|entry| fits(entry));
+        by(&|entry| entry.server == server)
+            .or_else(|| by(&|entry| entry.ident == server))
+            .or_else(|| by(&|entry| entry.ident == ident))
     }
 }
 

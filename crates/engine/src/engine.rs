@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ringfence_check::{Tools, TypeCheck};
 use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Upstreams};
 use ringfence_journal::{Event, Kind, Principal, Recorder as _, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
@@ -12,7 +13,6 @@ use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
 use tokio::sync::watch;
 
-use crate::check::{Tools, TypeCheck};
 use crate::discover::Discover;
 use crate::guest::Guests;
 use crate::sweep;

@@ -1,5 +1,6 @@
 //! What an execution was, for people and programs: the one object that `--json`, MCP and the API return.
 
+use ringfence_check::Location;
 use ringfence_journal::{ExecutionId, SessionId, Status, Truncated, Usage};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -54,21 +55,6 @@ pub struct ErrorReport {
     pub hint: Option<String>,
     /// The policy's key that decided.
     pub rule: Option<String>,
-}
-
-/// A place in the source and what is wrong there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Location {
-    /// The file.
-    pub file: String,
-    /// From 1.
-    pub line: u32,
-    /// From 1.
-    pub column: u32,
-    /// A stable code.
-    pub code: String,
-    /// A sentence.
-    pub message: String,
 }
 
 /// A tool call.

@@ -4,7 +4,6 @@
 //! its own, and knows neither MCP, HTTP and terminals above it nor SQL and system calls below it. Read [`run`] first.
 #![forbid(unsafe_code)]
 
-mod check;
 mod discover;
 mod door;
 mod engine;
@@ -17,10 +16,10 @@ pub mod run;
 mod sweep;
 mod words;
 
-pub use check::{Advice, CheckError, PlaceError, Tools, TypeCheck};
 pub use discover::{Discover, DiscoverError, notes, offers};
 pub use engine::{Engine, OpenError, Settings};
-pub use execution::{CallReport, ErrorReport, Execution, FileReport, Location, TokenReport, ViolationReport};
+pub use execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 pub use refusal::Refusal;
+pub use ringfence_check::{Location, Tools};
 pub use run::{Input, Program, RunCode, RunError};
 pub use words::{Live, Stream};

@@ -1,9 +1,10 @@
 //! From what the sandbox saw to what people are told: status, exit code, error, diagnostics.
 
+use ringfence_check::Location;
 use ringfence_journal::Status;
 use ringfence_sandbox::{Ended, Fault, Limit, Outcome, OutcomeKind, Verdict};
 
-use crate::execution::{ErrorReport, Location};
+use crate::execution::ErrorReport;
 
 /// How an execution ended, in the words of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ringfence_check::Location;
 use ringfence_gateway::Made;
 use ringfence_journal::{
     By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
@@ -10,7 +11,7 @@ use ringfence_policy::Policy;
 use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
 use serde_json::value::RawValue;
 
-use crate::execution::{CallReport, ErrorReport, Execution, FileReport, Location, TokenReport, ViolationReport};
+use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
 use crate::run::{Program, RunCode};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringfence_check::Location;
 use ringfence_gateway::Pass;
 use ringfence_journal::{
     By, Event, ExecutionId, FileOut, Kind, NoEntropy, Output, PolicyRef, RecordError, Recorder as _, SessionId, Text,
@@ -21,7 +22,7 @@ use tokio::sync::mpsc;
 
 use crate::door::{self, Keeper};
 use crate::engine::Engine;
-use crate::execution::{Execution, Location};
+use crate::execution::Execution;
 use crate::refusal::Refusal;
 use crate::report::{self, Session};
 use crate::words::{Kept, Live};

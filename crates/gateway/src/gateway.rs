@@ -111,12 +111,7 @@ impl Gateway {
     /// The tool that a program means, as its server has it now. One that the policy hides is answered like one that is not
     /// there.
     pub(crate) async fn tool(&self, policy: &Policy, server: &str, tool: &str) -> Result<Found, Refusal> {
-        let ident = identifier(server);
-        let servers = self.upstreams.servers();
-        let configured = servers.iter().map(|one| one.name.as_str());
-        let name = configured
-            .into_iter()
-            .find(|name| *name == server || identifier(name) == ident);
+        let name = self.named(server);
         let unknown = || {
             Refusal::new("tool.unknown", format!("there is no tool `{server}.{tool}`")).hint(
                 "`search(\"what it should do\")` finds tools; one that the policy hides is not there either: \
@@ -124,6 +119,7 @@ impl Gateway {
             )
         };
         let name = name.ok_or_else(unknown)?;
+        let name = name.as_str();
         // What is remembered decides first: a hidden tool must not be told from a missing one by a server that starts.
         let hidden = |found: &Found| {
             let decided = policy.tool(found.name.as_str(), &Value::Null, &History::new());
@@ -143,6 +139,21 @@ impl Gateway {
         } else {
             Err(hidden(&found))
         }
+    }
+
+    /// The configured server that a program means: by name, by the identifier of its stubs, or by one that reads like it.
+    fn named(&self, server: &str) -> Option<String> {
+        let servers = self.upstreams.servers();
+        if servers.get(server).is_some() {
+            return Some(server.to_owned());
+        }
+        let known = self.upstreams.known();
+        let listed = known.catalog.servers().iter().find(|entry| entry.ident == server);
+        let ident = identifier(server);
+        let alike = || servers.iter().find(|one| identifier(&one.name) == ident);
+        listed
+            .map(|entry| entry.server.clone())
+            .or_else(|| alike().map(|one| one.name.clone()))
     }
 
     /// Whether the arguments are what the tool's schema asks for.

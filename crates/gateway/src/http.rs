@@ -56,6 +56,7 @@ pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
         }
     });
     reqwest::Client::builder()
+        .no_proxy()
         .redirect(redirects)
         .connect_timeout(REACH)
         .user_agent(concat!("ringfence/", env!("CARGO_PKG_VERSION")))

@@ -144,7 +144,7 @@ impl Tokens {
         let renewed = Kept {
             access: granted.access_token.clone(),
             refresh: granted.refresh_token.or(kept.refresh),
-            expires: granted.expires_in.map(|seconds| now() + seconds),
+            expires: granted.expires_in.map(|seconds| now().saturating_add(seconds)),
             ..kept
         };
         write(&self.file, &renewed)?;

@@ -175,13 +175,14 @@ impl Api {
             };
         }
         match value {
-            Some(value) => CallResult::structured(value),
+            Some(value) => CallResult::structured(value).scrubbed(&self.scrubber),
             None if text.is_empty() => CallResult::structured(Value::Null),
             None => CallResult {
                 structured: None,
                 content: vec![Content::Text(String::from_utf8_lossy(text).into_owned())],
                 is_error: false,
-            },
+            }
+            .scrubbed(&self.scrubber),
         }
     }
 

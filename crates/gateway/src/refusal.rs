@@ -46,10 +46,9 @@ impl Refusal {
 
     /// Whether the policy refused, and not the arguments or the server.
     pub(crate) fn is_the_policys(&self) -> bool {
-        self.hidden_by.is_some()
-            || ["policy.", "approval.", "limit.rate", "limit.calls", "tool.drift"]
-                .iter()
-                .any(|code| self.code.starts_with(code))
+        ["policy.", "approval.", "limit.rate", "limit.calls", "tool.drift"]
+            .iter()
+            .any(|code| self.code.starts_with(code))
     }
 
     pub(crate) fn denied(tool: &str, rule: &Rule) -> Refusal {

@@ -9,16 +9,18 @@ use ringfence_journal::{Event, LeaseId, Link, Principal, RecordError, Recorded, 
 use sqlx::{Executor as _, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::database::{self, record_error};
+use crate::database::{self, Trouble, record_error};
 use crate::home::Home;
 use crate::session::{AdoptError, Opening};
 use crate::sink::Sinks;
 use crate::stop::Target;
 
 mod batch;
+mod plain;
 mod project;
 
 use batch::Batch;
+use plain::Plain;
 
 /// The most commands in one commit: bounds how long the write lock is held.
 const MOST: usize = 256;
@@ -143,7 +145,11 @@ impl Writer {
             Sync::Log
         };
         let mut answers = Vec::with_capacity(commands.len());
-        match self.commit(commands, sync, &mut answers).await {
+        let outcome = match Plain::of(&commands, &self.owned) {
+            Some(plain) => self.commit_plain(plain, commands, sync, &mut answers).await,
+            None => self.commit(commands, sync, &mut answers).await,
+        };
+        match outcome {
             Ok(()) => {
                 for answer in answers {
                     answer(None);
@@ -164,6 +170,36 @@ impl Writer {
             Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
             Command::Open { opening, .. } => opening.durable,
             Command::Adopt { .. } | Command::Release { .. } | Command::Stop { .. } | Command::Close { .. } => false,
+        }
+    }
+
+    /// Commits what only adds to chains, in one step.
+    async fn commit_plain(
+        &mut self,
+        plain: Plain,
+        commands: Vec<Command>,
+        sync: Sync,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), sqlx::Error> {
+        let mut outcome = self.level(sync).await;
+        if outcome.is_ok() {
+            outcome = plain.insert(&mut self.connection).await;
+        }
+        match outcome {
+            Ok(()) => {
+                plain.settle(commands, answers);
+                self.owned.extend(plain.changed);
+                self.sinks.feed(&plain.records);
+                Ok(())
+            }
+            // Somebody else wrote to one of the chains: one by one, the others are still written.
+            Err(error) if Trouble::of(&error) == Trouble::Taken => self.commit(commands, sync, answers).await,
+            Err(error) => {
+                for command in commands {
+                    batch::skip(command, answers);
+                }
+                Err(error)
+            }
         }
     }
 
@@ -213,6 +249,12 @@ impl Writer {
     }
 
     async fn prepare(&mut self, sync: Sync) -> Result<(), sqlx::Error> {
+        self.level(sync).await?;
+        self.connection.execute("BEGIN IMMEDIATE").await.map(drop)
+    }
+
+    /// Makes the next commits go as far as `sync`.
+    async fn level(&mut self, sync: Sync) -> Result<(), sqlx::Error> {
         if self.sync != sync {
             let pragma = match sync {
                 Sync::Log => "PRAGMA synchronous = NORMAL",
@@ -221,7 +263,7 @@ impl Writer {
             self.connection.execute(pragma).await?;
             self.sync = sync;
         }
-        self.connection.execute("BEGIN IMMEDIATE").await.map(drop)
+        Ok(())
     }
 
     /// Some failures end the transaction by themselves; then there is nothing to roll back.

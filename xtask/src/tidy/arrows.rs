@@ -6,7 +6,8 @@ use super::graph::{Graph, Kind};
 const RULE: &str = "arrows";
 
 /// Each crate and all that it may depend on.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
+    ("check", &["policy", "sandbox"]),
     ("company", &[]),
     ("policy", &[]),
     ("jail", &[]),
@@ -21,7 +22,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     (
         "engine",
         &[
-            "policy", "journal", "catalog", "sandbox", "gateway", "hygiene", "store", "wire",
+            "policy", "journal", "catalog", "sandbox", "gateway", "hygiene", "store", "wire", "check",
         ],
     ),
     ("server", &["engine", "journal", "policy"]),

@@ -27,15 +27,18 @@ impl Chosen {
     /// The configuration's servers and those of `--servers`; a name may stand in one of them only.
     pub(crate) fn of(rules: &Rules, config: &Config) -> Result<Chosen, Fault> {
         let mut servers = config.servers.clone();
+        let beside = |path: &Path| Ok::<_, Fault>(absolute(path)?.parent().map(Path::to_owned).unwrap_or_default());
+        let folder = config.path.as_deref().map(beside).transpose()?.unwrap_or_default();
+        let mut policies = policies(&servers, &folder)?;
         if let Some(path) = &rules.servers {
             let name = path.display().to_string();
             let text = read_text(path, "servers.read")
                 .map_err(|fault| fault.hint("name a JSON or YAML file with `mcpServers` in it"))?;
-            let folder = absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
+            let folder = beside(path)?;
             let more = Servers::parse(&text, &folder).map_err(|error| unread(&name, &error))?;
+            policies.extend(self::policies(&more, &folder)?);
             servers = servers.and(more).map_err(|error| unread(&name, &error))?;
         }
-        let policies = policies(&servers)?;
         Ok(Chosen { servers, policies })
     }
 
@@ -47,13 +50,16 @@ impl Chosen {
     }
 }
 
-fn policies(servers: &Servers) -> Result<BTreeMap<String, Policy>, Fault> {
+/// The policies that entries name: presets, or files relative to the document.
+fn policies(servers: &Servers, folder: &Path) -> Result<BTreeMap<String, Policy>, Fault> {
     let mut policies = BTreeMap::new();
     for server in servers.iter() {
         if let Source::Program(program) = &server.source
             && let Place::Sandbox(policy) = &program.place
         {
-            let found = rules::named(Path::new(policy)).and_then(|draft| rules::alone(&draft));
+            let preset = ringfence_policy::Draft::preset(policy).map(Ok);
+            let draft = preset.unwrap_or_else(|| rules::own_file(&folder.join(policy)));
+            let found = draft.and_then(|draft| rules::alone(&draft));
             let policy = found.map_err(|fault| Fault {
                 message: format!("server `{}`: {}", server.name, fault.message),
                 ..fault

@@ -153,15 +153,27 @@ fn the_policy_stands_between_a_program_and_a_tool() {
     assert_eq!(value["missing"], value["denied"]);
     assert_eq!(value["argument"], json!(["tool.arguments", "inputSchema"]));
     assert_eq!(value["shown"], json!(false));
-    // A hidden tool is a violation that the operator sees, a typing error is none.
-    let kinds: Vec<&Value> = done["violations"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["detail"])
-        .collect();
-    assert!(kinds.contains(&&json!("company.delete_order")), "{done:#}");
-    assert!(!kinds.contains(&&json!("small.hello")), "{done:#}");
+    // What a model sees tells a hidden tool from a missing one nowhere; the operator's journal does.
+    let shown = done["violations"].to_string();
+    assert!(
+        !shown.contains("delete_order") && !shown.contains("small.hello"),
+        "{done:#}"
+    );
+    assert!(
+        shown.contains("create_order") == (value["asked"][0] == "approval.needed"),
+        "{done:#}"
+    );
+    let journal = setting
+        .run(&["audit", "show", done["session_id"].as_str().unwrap()])
+        .stdout;
+    assert!(
+        journal.contains("`company.delete_order` tool.unknown by `tools.rules[2]`"),
+        "{journal}"
+    );
+    assert!(
+        journal.contains("`company.no_such_tool` tool.unknown by ``"),
+        "{journal}"
+    );
 }
 
 #[test]

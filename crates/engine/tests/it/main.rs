@@ -1,8 +1,6 @@
 //! The use cases, whole: real sandboxes, a real journal.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
-mod check;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

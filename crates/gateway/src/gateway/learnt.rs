@@ -38,7 +38,7 @@ struct Seen {
 impl Learnt {
     /// What was learnt before, in the data folder `home`; a file that cannot be read is as if there were none.
     pub fn open(home: &std::path::Path) -> Learnt {
-        let path = home.join("catalog").join(FILE);
+        let path = home.join(FILE);
         let read = || -> io::Result<HashMap<String, Seen>> { Ok(serde_json::from_slice(&read_bounded(&path, MOST)?)?) };
         let tools = read().unwrap_or_else(|error| {
             if error.kind() != io::ErrorKind::NotFound {

@@ -291,7 +291,7 @@ fn settle<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     outcome
 }
 
-fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
+pub(super) fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     reply: Reply<T, E>,
     result: Result<T, E>,
     answers: &mut Vec<Answer>,

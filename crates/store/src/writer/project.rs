@@ -46,9 +46,32 @@ pub(super) async fn open(
     .map(drop)
 }
 
-/// What an event changes in the tables. Claims of the sandbox change nothing.
+/// Whether an event changes any table but its own. Claims of the sandbox change nothing.
+pub(super) fn changes(event: &Event) -> bool {
+    let changes = match event.kind {
+        Kind::ExecutionStarted { .. }
+        | Kind::ExecutionEnded { .. }
+        | Kind::Swept { .. }
+        | Kind::SessionClosed { .. } => true,
+        Kind::SessionOpened { .. }
+        | Kind::Output { .. }
+        | Kind::Violation { .. }
+        | Kind::LimitHit { .. }
+        | Kind::Refused { .. }
+        | Kind::StopRequested { .. }
+        | Kind::FilesOut { .. }
+        | Kind::ServerUsed { .. }
+        | Kind::CallStarted { .. }
+        | Kind::CallEnded { .. }
+        | Kind::CallRefused { .. }
+        | Kind::ToolDrifted { .. } => false,
+    };
+    changes && event.origin == Origin::Host
+}
+
+/// What an event changes in the tables.
 pub(super) async fn apply(connection: &mut SqliteConnection, event: &Event) -> Result<(), sqlx::Error> {
-    if event.origin != Origin::Host {
+    if !changes(event) {
         return Ok(());
     }
     match &event.kind {

@@ -8,7 +8,7 @@ class ToolError(Exception):
     """A call that was refused or failed."""
 
     code: str
-    """A stable word such as `tool.denied`."""
+    """A stable word such as `policy.denied`."""
     rule: str | None
     """The policy's rule that decided, if one did."""
     hint: str | None

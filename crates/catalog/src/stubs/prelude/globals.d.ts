@@ -4,7 +4,7 @@ declare namespace ringfence {
   /** A call that was refused or failed. */
   class ToolError extends Error {
     constructor(message: string, options?: { code?: string; rule?: string | null; hint?: string | null; tool?: string | null });
-    /** A stable word such as `tool.denied`. */
+    /** A stable word such as `policy.denied`. */
     readonly code: string;
     /** The policy's rule that decided, if one did. */
     readonly rule: string | null;

@@ -1,3 +1,5 @@
+//! Calls of tools, as a program makes them.
+
 use ringfence_wire::{Ask, Refusal, Text};
 
 use super::{Answered, Outcome, check, failure, run};

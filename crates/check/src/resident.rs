@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time;
 
-use crate::check::frames::{self, Decoder, Incoming};
-use crate::check::{CheckError, Kind, place};
+use crate::frames::{self, Decoder, Incoming};
+use crate::{CheckError, Kind, place};
 
 /// Without a question for so long it ends; the next one starts another.
 const IDLE: Duration = Duration::from_mins(10);

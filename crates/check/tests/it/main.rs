@@ -1,4 +1,5 @@
 //! Programs against real compilers, each in its sandbox.
+#![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use ringfence_catalog::{Catalog, Definition, Hints, Listing, Notes, Offer};
-use ringfence_engine::{CheckError, Location, PlaceError, Tools, TypeCheck};
+use ringfence_check::{CheckError, Location, PlaceError, Tools, TypeCheck};
 use ringfence_sandbox::{Language, Native};
 use serde_json::json;
 

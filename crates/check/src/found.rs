@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::check::Kind;
-use crate::execution::Location;
+use crate::{Kind, Location};
 
 /// More errors than this help nobody.
 const MOST: usize = 50;

@@ -9,7 +9,7 @@ use ringfence_policy::{Ceiling, Draft, ParseError, TooMuch};
 use ringfence_sandbox::{Options, Spec, SpecError, TaskKind};
 use serde_json::json;
 
-use crate::check::Kind;
+use crate::Kind;
 
 /// Where a checker and what it works on lie.
 pub(crate) const WORKSPACE: &str = "/workspace";

@@ -2,6 +2,9 @@
 //!
 //! A checker reads what a program names: it is a guest like the program, in a sandbox of its own, one per language and
 //! principal, and is given nothing but stubs, its own libraries and the program's text. Absent or broken, it holds nothing up.
+//!
+//! This crate does not know tools, sessions or storage.
+#![forbid(unsafe_code)]
 
 mod found;
 mod frames;
@@ -20,7 +23,6 @@ use ringfence_sandbox::{Language, LaunchError, Native};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::execution::Location;
 use found::Report;
 pub use place::PlaceError;
 use resident::Resident;
@@ -91,6 +93,21 @@ impl CheckError {
             CheckError::Absent | CheckError::Rests { .. } | CheckError::Stub { .. } | CheckError::TooLong => false,
         }
     }
+}
+
+/// A place in the source and what is wrong there.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Location {
+    /// The file.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// A stable code.
+    pub code: String,
+    /// A sentence.
+    pub message: String,
 }
 
 /// The kinds of checkers.
