@@ -217,15 +217,31 @@ impl Talk {
         self.scrubber.clean(&said.unwrap_or_default())
     }
 
+    fn scrub(&self, tool: &mut Definition) {
+        if self.scrubber.is_idle() {
+            return;
+        }
+        self.scrubber.hide(&mut tool.description);
+        tool.title.iter_mut().for_each(|title| self.scrubber.hide(title));
+        self.scrubber.hide_in(&mut tool.input);
+        tool.output.iter_mut().for_each(|output| self.scrubber.hide_in(output));
+    }
+
     /// All its tools, page by page, within bounds.
     pub(crate) async fn list(&self, within: Duration) -> Result<Listing, ServerError> {
         let server = self.server.clone();
         match tokio::time::timeout(within, self.pages()).await {
-            Ok(Ok(tools)) => Ok(Listing {
-                server,
-                description: self.description(),
-                tools,
-            }),
+            Ok(Ok(mut tools)) => {
+                // What a server says of its tools may hold what it was given.
+                tools.iter_mut().for_each(|tool| self.scrub(tool));
+                let mut description = self.description();
+                self.scrubber.hide(&mut description);
+                Ok(Listing {
+                    server,
+                    description,
+                    tools,
+                })
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(ServerError::Timeout {
                 server,

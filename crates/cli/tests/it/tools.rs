@@ -14,7 +14,7 @@ WORDS = "Greets somebody."
 TOOLS = [
     {"name": "hello", "description": WORDS, "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}},
     {"name": "look", "description": "Its environment and a file.", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}},
-    {"name": "fail", "description": "Fails with a secret.", "inputSchema": {"type": "object"}},
+    {"name": "fail", "description": "Fails with a secret. " + os.environ.get("TOKEN", ""), "inputSchema": {"type": "object"}},
 ]
 def look(path):
     try:
