@@ -244,7 +244,7 @@ pub(crate) fn result(
 }
 
 /// The kind of a violation that is a tool call; its event is `call_refused`.
-pub(crate) const TOOL: &str = "tool";
+const TOOL: &str = "tool";
 
 /// Bytes of JSON that make one token, about.
 const TOKEN: u64 = 4;

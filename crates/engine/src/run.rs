@@ -148,7 +148,13 @@ impl Engine {
         let mut sandbox = self.native.launch(spec).await?;
         let before = bring_in(&sandbox, &request.files)?;
         self.record(session, report::started(session, request)).await?;
-        let mut kept = Kept::new(live);
+        let (mut kept, attempts) = Kept::new(live);
+        let noted = tokio::spawn(note_attempts(
+            Arc::clone(&self.store),
+            session.id,
+            session.execution,
+            attempts,
+        ));
         let keeper = self.keeper(session, request);
         let (door, calls, answers) = Door::new(door::ROOM);
         let task = Task {
@@ -166,7 +172,9 @@ impl Engine {
             }
         };
         sandbox.settle().await?;
-        let (stdout, stderr) = (kept.stdout, kept.stderr);
+        let (stdout, stderr) = kept.finish();
+        // Every attempt is in the journal before the end is.
+        noted.await.unwrap_or(Ok(()))?;
         let collected = self
             .take_out(session, &sandbox, &before, request.out.as_deref())
             .await?;
@@ -351,11 +359,11 @@ impl Engine {
     }
 
     async fn journal_end(&self, session: &Session, ended: &Ended, execution: &Execution) -> Result<(), RunError> {
-        for violation in execution.violations.iter().filter(|one| one.kind != report::TOOL) {
+        if ended.more_violations > 0 {
             let kind = Kind::Violation {
-                what: Text::clean(&violation.kind),
-                detail: Text::clean(&violation.detail),
-                rule: Text::clean(&violation.rule),
+                what: Text::clean("syscall"),
+                detail: Text::clean(&format!("{} more", ended.more_violations)),
+                rule: Text::clean("proc.syscalls"),
             };
             self.record(session, kind).await?;
         }
@@ -422,6 +430,24 @@ async fn with_calls(
         attend.await?;
     }
     Ok(ended)
+}
+
+/// Writes down what a program tries, when it tries it.
+async fn note_attempts(
+    store: Arc<ringfence_store::Store>,
+    session: SessionId,
+    execution: ExecutionId,
+    mut attempts: mpsc::UnboundedReceiver<ringfence_sandbox::Violation>,
+) -> Result<(), RecordError> {
+    while let Some(attempt) = attempts.recv().await {
+        let kind = Kind::Violation {
+            what: Text::clean(attempt.kind),
+            detail: Text::clean(&attempt.detail),
+            rule: Text::clean(attempt.rule),
+        };
+        store.record(Event::host(session, Some(execution), kind)).await?;
+    }
+    Ok(())
 }
 
 /// How a rule that is only watched here could be held hard.

@@ -1,6 +1,7 @@
 //! A program's output: kept for the result, shown live to whoever listens.
 
-use ringfence_sandbox::{Output, Words};
+use ringfence_sandbox::{Output, Violation, Words};
+use tokio::sync::mpsc;
 
 /// Which of a program's two outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,18 +25,29 @@ impl Live for () {
 
 /// Output as it is kept. The sandbox never hands over more than the policy's limit.
 pub(crate) struct Kept<'a> {
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-    pub(crate) live: &'a mut dyn Live,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    live: &'a mut dyn Live,
+    /// What was tried, on its way to the journal.
+    tried: mpsc::UnboundedSender<Violation>,
 }
 
 impl<'a> Kept<'a> {
-    pub(crate) fn new(live: &'a mut dyn Live) -> Kept<'a> {
-        Kept {
+    /// Kept output, and what is tried while it comes. The sandbox lists so few attempts that they need no bound here.
+    pub(crate) fn new(live: &'a mut dyn Live) -> (Kept<'a>, mpsc::UnboundedReceiver<Violation>) {
+        let (tried, attempts) = mpsc::unbounded_channel();
+        let kept = Kept {
             stdout: Vec::new(),
             stderr: Vec::new(),
             live,
-        }
+            tried,
+        };
+        (kept, attempts)
+    }
+
+    /// What was printed; nothing more will be tried.
+    pub(crate) fn finish(self) -> (Vec<u8>, Vec<u8>) {
+        (self.stdout, self.stderr)
     }
 }
 
@@ -47,5 +59,10 @@ impl Words for Kept<'_> {
         };
         kept.extend_from_slice(bytes);
         self.live.see(stream, bytes);
+    }
+
+    fn tried(&mut self, violation: &Violation) {
+        // Nobody writes them down only when the journal failed, which ends the run anyway.
+        let _ = self.tried.send(violation.clone());
     }
 }

@@ -79,6 +79,9 @@ pub enum Output {
 pub trait Words: Send {
     /// Takes some of it.
     fn take(&mut self, output: Output, bytes: &[u8]);
+
+    /// Hears of something that was tried and refused, when it happens.
+    fn tried(&mut self, _violation: &Violation) {}
 }
 
 /// Somebody's wish that an execution end.

@@ -196,7 +196,7 @@ impl Course<'_> {
                     }
                     self.clock.look(self.watched.cpu());
                 }
-                stopped = next_stopped(&self.sandbox.listener) => self.violations.note(stopped?),
+                stopped = next_stopped(&self.sandbox.listener) => self.violations.note(stopped?, taken.words),
                 event = taken.exchange.next(pipe), if taken.exchange.expects(pipe) => taken.exchange.act(event, pipe),
                 readable = pipe.readable(), if !taken.exchange.is_full() => {
                     readable.map_err(PipeError::Socket)?;
@@ -226,7 +226,7 @@ async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<Stopped, Ru
 }
 
 impl Violations {
-    fn note(&mut self, stopped: Stopped) {
+    fn note(&mut self, stopped: Stopped, words: &mut dyn Words) {
         if self.listed.len() >= MOST_VIOLATIONS {
             self.more += 1;
             return;
@@ -234,10 +234,12 @@ impl Violations {
         let detail = stopped
             .name()
             .map_or_else(|| format!("system call {}", stopped.number), str::to_owned);
-        self.listed.push(Violation {
+        let violation = Violation {
             kind: "syscall",
             detail,
             rule: "proc.syscalls",
-        });
+        };
+        words.tried(&violation);
+        self.listed.push(violation);
     }
 }
