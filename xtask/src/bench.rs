@@ -1,6 +1,6 @@
 //! The benchmark: built as a release unless it only has to show that it works.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +21,8 @@ pub(crate) struct Arguments {
 /// A part with a program of its own.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Part {
+    /// Tool calls from a program, beside a bare client
+    Calls,
     /// Search among many tools
     Discovery,
     /// Stubs of real schemas before the real compilers
@@ -30,35 +32,45 @@ enum Part {
 impl Part {
     fn program(self) -> &'static str {
         match self {
+            Part::Calls => "ringfence-bench-calls",
             Part::Discovery => "ringfence-bench-discovery",
             Part::Schemas => "ringfence-bench-schemas",
         }
     }
 }
 
-/// Runs one part's program, which takes no other program.
+/// Builds one part's program and what it starts, and runs it.
 fn part(root: &Path, part: Part, arguments: &Arguments) -> Result<ExitCode> {
-    let mut cargo = program::cargo(root);
-    cargo.args([
-        "run",
-        "--locked",
-        "--package",
-        "ringfence-testkit",
-        "--no-default-features",
-    ]);
+    let mut build = program::cargo(root);
+    build.args(["build", "--locked", "--package", "ringfence-testkit"]);
+    match part {
+        // Its calls go to a server of its own.
+        Part::Calls => build.args(["--bin", "ringfence-upstream"]),
+        Part::Discovery | Part::Schemas => build.arg("--no-default-features"),
+    };
+    build.args(["--bin", part.program()]);
     if !arguments.brief {
-        cargo.arg("--release");
+        build.arg("--release");
     }
-    cargo.args(["--bin", part.program()]);
+    if !build.status().context("cannot start cargo")?.success() {
+        bail!("the benchmark does not build");
+    }
+    let mut bench = std::process::Command::new(target(root, arguments).join(part.program()));
     if arguments.brief {
-        cargo.args(["--", "--brief"]);
+        bench.arg("--brief");
     }
-    let status = cargo.status().context("cannot start cargo")?;
+    let status = bench.status().context("cannot start the benchmark")?;
     Ok(if status.success() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Where what was built lies.
+fn target(root: &Path, arguments: &Arguments) -> PathBuf {
+    root.join("target")
+        .join(if arguments.brief { "debug" } else { "release" })
 }
 
 /// Builds the programs and runs the benchmark beside its peers.
@@ -81,8 +93,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     if !build.status().context("cannot start cargo")?.success() {
         bail!("the benchmark does not build");
     }
-    let profile = if arguments.brief { "debug" } else { "release" };
-    let target = root.join("target").join(profile);
+    let target = target(root, arguments);
     let mut bench = std::process::Command::new(target.join("ringfence-bench"));
     bench.arg(target.join("ringfence"));
     if arguments.brief {

@@ -233,7 +233,9 @@ impl Talk {
         match tokio::time::timeout(within, self.pages()).await {
             Ok(Ok(mut tools)) => {
                 // What a server says of its tools may hold what it was given.
-                tools.iter_mut().for_each(|tool| self.scrub(tool));
+                for tool in &mut tools {
+                    self.scrub(tool);
+                }
                 let mut description = self.description();
                 self.scrubber.hide(&mut description);
                 Ok(Listing {

@@ -3,6 +3,8 @@
 //! Never linked by the product.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "sandboxes")]
+pub mod calls;
 pub mod discovery;
 pub mod peers;
 #[cfg(feature = "sandboxes")]

@@ -21,6 +21,8 @@ pub use http::serve;
 pub enum Mode {
     /// 2025-11-25, as it should be.
     Echo,
+    /// The same with no tool that a strict client stumbles over.
+    Plain,
     /// 2026-07-28, as it should be.
     Modern,
     /// 2025-11-25, and not a word to a message of the newer protocol.
@@ -54,6 +56,7 @@ impl Mode {
     pub fn parse(name: &str, count: Option<u32>) -> Result<Mode> {
         Ok(match name {
             "echo" | "slow" | "records" => Mode::Echo,
+            "plain" => Mode::Plain,
             "modern" => Mode::Modern,
             "silent" => Mode::Silent,
             "hang" => Mode::Hang,
@@ -161,6 +164,7 @@ impl Upstream {
             Mode::Huge => tools::many(start, 10_000),
             Mode::TooMany => tools::many(start, 10_001),
             Mode::Endless => json!({"tools": [], "nextCursor": (start + 1).to_string()}),
+            Mode::Plain => json!({"tools": tools::plain()}),
             Mode::Echo
             | Mode::Modern
             | Mode::Silent
@@ -198,6 +202,7 @@ impl Upstream {
             Mode::Nag => return Answer::Raw(Raw::Nag),
             Mode::Malformed => return Answer::Raw(Raw::Line(tools::malformed(id, params))),
             Mode::Echo
+            | Mode::Plain
             | Mode::Modern
             | Mode::Silent
             | Mode::Mute

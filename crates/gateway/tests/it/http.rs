@@ -119,7 +119,8 @@ async fn operations_of_a_document_are_tools() {
             json!({"id": "a/b", "fields": ["x", "y"], "X-Trace": "t"}),
         )
         .await;
-    let seen = json!({"path": "/api/items/a%2Fb", "query": "fields=x&fields=y", "authorization": "[redacted]", "trace": "t"});
+    let seen =
+        json!({"path": "/api/items/a%2Fb", "query": "fields=x&fields=y", "authorization": "[redacted]", "trace": "t"});
     assert_eq!(item, seen);
     let made = bench
         .value("shop", "createItem", json!({"name": "n", "parts": []}))

@@ -35,6 +35,15 @@ pub(super) fn ordinary(changed: bool) -> Value {
     ])
 }
 
+/// What an ordinary server lists, without what has no schema.
+pub(super) fn plain() -> Value {
+    let mut tools = ordinary(false);
+    if let Value::Array(tools) = &mut tools {
+        tools.retain(|tool| tool.get("inputSchema").is_some());
+    }
+    tools
+}
+
 /// A page of many tools.
 pub(super) fn many(start: usize, all: usize) -> Value {
     let end = (start + PAGE).min(all);

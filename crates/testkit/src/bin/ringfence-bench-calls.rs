@@ -1,0 +1,236 @@
+//! The benchmark of tool calls from confined programs, beside bare clients and peers, all in one run.
+//! `--brief` makes few calls, for correctness only, and installs nothing.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "the table is the output")]
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use ringfence_sandbox::Language;
+use ringfence_testkit::calls::{Bare, Direct, PAGES, Road, calls, others, paging, workflow};
+use ringfence_testkit::timing::{middle, milliseconds};
+use serde_json::{Map, Value, json};
+
+/// The most that a program's calls may take above a bare client's.
+const ABOVE: Duration = Duration::from_millis(120);
+/// How much less one program must take than its calls one by one.
+const LESS: f64 = 0.8;
+/// The most that a model may read of the paging program and its result.
+const TEXT: usize = 30 * 1024;
+
+/// How much is measured.
+struct Size {
+    calls: usize,
+    rounds: usize,
+    /// A model's answer, simulated by sleep.
+    model: Duration,
+    brief: bool,
+}
+
+fn main() -> Result<()> {
+    let brief = std::env::args().any(|one| one == "--brief");
+    let size = if brief {
+        Size {
+            calls: 20,
+            rounds: 1,
+            model: Duration::from_millis(10),
+            brief,
+        }
+    } else {
+        Size {
+            calls: 1_000,
+            rounds: 9,
+            model: Duration::from_secs(1),
+            brief,
+        }
+    };
+    // One thread, as the program itself has.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(measure(&size))
+}
+
+async fn measure(size: &Size) -> Result<()> {
+    let upstream = upstream()?;
+    let bare = Bare::connect(&upstream).await?;
+    let direct = Direct::connect(&upstream).await?;
+    let road = Road::open(&upstream).await?;
+    println!(
+        "| {} calls of an echo server over stdio | median ms | above the bare client |",
+        size.calls
+    );
+    println!("|---|---|---|");
+    let above = sequential(size, &bare, &direct, &road).await?;
+    let (alone, together) = at_once(size, &road).await?;
+    let python = python(size, &road).await?;
+    println!("| the same, from Python (no goal) | {} | |", milliseconds(python));
+    let less = ten(size, &bare, &road).await?;
+    let text = pages(&road).await?;
+    road.leave().await;
+    if size.brief {
+        println!("\npeers: not in a brief run");
+    } else {
+        println!("\n{}", others(&upstream, size.calls)?);
+    }
+    ensure!(text < TEXT, "a model would read {text} bytes of the paging program");
+    if size.brief {
+        return Ok(());
+    }
+    ensure!(
+        together < alone,
+        "calls at once take {together:?}, one by one {alone:?}"
+    );
+    ensure!(
+        less >= LESS,
+        "one program takes only {:.0} % less than its calls one by one",
+        less * 100.0
+    );
+    ensure!(
+        above <= ABOVE,
+        "calls of a program take {above:?} above the bare client"
+    );
+    Ok(())
+}
+
+/// The echo server, which lies beside this program.
+fn upstream() -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let upstream = here.with_file_name("ringfence-upstream");
+    ensure!(
+        upstream.is_file(),
+        "{} is missing: `cargo xtask bench calls` builds it",
+        upstream.display()
+    );
+    Ok(upstream)
+}
+
+/// The clients take turns, so that all see the same machine; answers how far the program is above the bare client.
+async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> Result<Duration> {
+    let source = calls(Language::TypeScript, size.calls, false);
+    let (mut alone, mut clients, mut programs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..=size.rounds {
+        alone.push(bare.calls(size.calls).await?);
+        clients.push(direct.calls(size.calls).await?);
+        programs.push(counted(road, Language::TypeScript, &source, size.calls).await?);
+    }
+    // The first round warms everybody.
+    let [alone, client, program] = [alone, clients, programs].map(|mut times| {
+        times.remove(0);
+        middle(times)
+    });
+    println!("| bare rmcp client, one by one | {} | |", milliseconds(alone));
+    println!(
+        "| our upstream client, no policy, no journal | {} | {} |",
+        milliseconds(client),
+        signed(client, alone)
+    );
+    println!(
+        "| a TypeScript program in its fence, policy and journal, start and end included | {} | **{}** (at most {}) |",
+        milliseconds(program),
+        signed(program, alone),
+        milliseconds(ABOVE)
+    );
+    Ok(program.saturating_sub(alone))
+}
+
+/// One by one and all at once, from one kind of program.
+async fn at_once(size: &Size, road: &Road) -> Result<(Duration, Duration)> {
+    let one_by_one = calls(Language::TypeScript, size.calls, false);
+    let together = calls(Language::TypeScript, size.calls, true);
+    let (mut alone, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..size.rounds {
+        alone.push(counted(road, Language::TypeScript, &one_by_one, size.calls).await?);
+        all.push(counted(road, Language::TypeScript, &together, size.calls).await?);
+    }
+    let (alone, all) = (middle(alone), middle(all));
+    println!(
+        "| the same in one `Promise.all`, none lost | {} | one by one {} ({:.1}×) |",
+        milliseconds(all),
+        milliseconds(alone),
+        alone.as_secs_f64() / all.as_secs_f64()
+    );
+    Ok((alone, all))
+}
+
+async fn python(size: &Size, road: &Road) -> Result<Duration> {
+    let source = calls(Language::Python, size.calls, false);
+    let mut times = Vec::new();
+    for _ in 0..size.rounds.min(5) {
+        times.push(counted(road, Language::Python, &source, size.calls).await?);
+    }
+    Ok(middle(times))
+}
+
+/// A program whose value is the number of right answers.
+async fn counted(road: &Road, language: Language, source: &str, count: usize) -> Result<Duration> {
+    let ran = road.run(language, source, count).await?;
+    ensure!(ran.value == json!(count), "{} of {count} answers are right", ran.value);
+    Ok(ran.time)
+}
+
+/// Ten tools as one program, and one by one with a model's answer before each; answers how much less it takes.
+async fn ten(size: &Size, bare: &Bare, road: &Road) -> Result<f64> {
+    let started = Instant::now();
+    tokio::time::sleep(size.model).await;
+    let ran = road.run(Language::TypeScript, workflow(), 10).await?;
+    let program = started.elapsed();
+    ensure!(
+        ran.value["draft"] == json!(500),
+        "the workflow went wrong: {}",
+        ran.value
+    );
+    let started = Instant::now();
+    for (tool, arguments) in steps() {
+        tokio::time::sleep(size.model).await;
+        bare.call(tool, arguments).await?;
+    }
+    let one_by_one = started.elapsed();
+    let less = 1.0 - program.as_secs_f64() / one_by_one.as_secs_f64();
+    println!(
+        "| ten tools as one program, a model's answer taken as {} ms | {} | ten direct calls {}: **{:.1} % less** (at least {:.0} %) |",
+        size.model.as_millis(),
+        milliseconds(program),
+        milliseconds(one_by_one),
+        less * 100.0,
+        LESS * 100.0
+    );
+    Ok(less)
+}
+
+/// The ten calls of the workflow.
+fn steps() -> impl Iterator<Item = (&'static str, Map<String, Value>)> {
+    let half = [
+        ("echo", json!({ "text": "quarterly report" })),
+        ("structured", json!({ "title": "quarterly report" })),
+        ("slow", json!({ "ms": 1 })),
+        ("big", json!({ "bytes": 500 })),
+        ("list_records", json!({ "limit": 20 })),
+    ];
+    [half.clone(), half]
+        .into_iter()
+        .flatten()
+        .map(|(tool, arguments)| (tool, arguments.as_object().cloned().unwrap_or_default()))
+}
+
+/// 10,000 records in, 20 rows out; answers the bytes that a model reads: program and whole result.
+async fn pages(road: &Road) -> Result<usize> {
+    let ran = road.run(Language::TypeScript, paging(), PAGES).await?;
+    ensure!(
+        ran.value["seen"] == json!(10_000),
+        "records are missing: {}",
+        ran.value["seen"]
+    );
+    let rows = ran.value["rows"].as_array().context("no rows")?.len();
+    ensure!(rows == 20, "{rows} rows");
+    let text = paging().len() + serde_json::to_string(&ran.execution)?.len();
+    let inside: u64 = ran.execution.calls.iter().map(|call| call.bytes_out).sum();
+    println!(
+        "| 10,000 records in {PAGES} pages, filtered and grouped to 20 rows | {} | {text} bytes of program and result (under {TEXT}), {inside} bytes stayed inside |",
+        milliseconds(ran.time)
+    );
+    Ok(text)
+}
+
+fn signed(time: Duration, base: Duration) -> String {
+    format!("{:+.3}", (time.as_secs_f64() - base.as_secs_f64()) * 1000.0)
+}

@@ -1,0 +1,109 @@
+//! The clients without a fence: the MCP library alone, and our upstreams without a pass.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark starts the servers of a bare client itself"
+)]
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use ringfence_gateway::{Keep, Options, Servers, Upstreams};
+use rmcp::model::CallToolRequestParams;
+use rmcp::service::{RoleClient, RunningService, serve_client};
+use serde_json::{Map, Value, json};
+use tokio::process::{Child, Command};
+
+use super::road::servers;
+
+/// How long any call may take.
+const WITHIN: Duration = Duration::from_mins(1);
+
+/// The MCP library and a server, with nothing between them.
+pub struct Bare {
+    service: RunningService<RoleClient, ()>,
+    _child: Child,
+}
+
+impl std::fmt::Debug for Bare {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Bare").finish_non_exhaustive()
+    }
+}
+
+impl Bare {
+    /// Starts a server and says the first words.
+    pub async fn connect(upstream: &Path) -> Result<Bare> {
+        let mut child = Command::from(std::process::Command::new(upstream))
+            .arg("echo")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {}", upstream.display()))?;
+        let streams = (child.stdout.take(), child.stdin.take());
+        let (Some(stdout), Some(stdin)) = streams else {
+            bail!("the server has no streams");
+        };
+        let service = serve_client((), (stdout, stdin)).await?;
+        Ok(Bare { service, _child: child })
+    }
+
+    /// One call after another.
+    pub async fn calls(&self, count: usize) -> Result<Duration> {
+        let started = Instant::now();
+        for number in 0..count {
+            self.call("echo", text(number)).await?;
+        }
+        Ok(started.elapsed())
+    }
+
+    /// One call, of which only the success counts.
+    pub async fn call(&self, tool: &'static str, arguments: Map<String, Value>) -> Result<()> {
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let result = self.service.peer().call_tool(params).await?;
+        ensure!(result.is_error != Some(true), "{tool} failed: {result:?}");
+        Ok(())
+    }
+}
+
+/// The gateway's clients, without a session, a policy or a journal.
+#[derive(Debug)]
+pub struct Direct {
+    upstreams: Upstreams,
+    _home: tempfile::TempDir,
+}
+
+impl Direct {
+    /// Starts the servers.
+    pub async fn connect(upstream: &Path) -> Result<Direct> {
+        let home = tempfile::tempdir()?;
+        let servers = Servers::parse(&servers(upstream), home.path())?;
+        let options = Options::new(Arc::new(|_: &str| None));
+        let upstreams = Upstreams::new(servers, Keep::new(home.path()), options);
+        upstreams.ready("echo").await?;
+        Ok(Direct { upstreams, _home: home })
+    }
+
+    /// One call after another.
+    pub async fn calls(&self, count: usize) -> Result<Duration> {
+        let started = Instant::now();
+        for number in 0..count {
+            let result = self.upstreams.call("echo", "echo", text(number), WITHIN).await?;
+            ensure!(!result.is_error, "a call failed");
+        }
+        Ok(started.elapsed())
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        self.upstreams.close();
+    }
+}
+
+fn text(number: usize) -> Map<String, Value> {
+    Map::from_iter([("text".to_owned(), json!(format!("number {number}")))])
+}

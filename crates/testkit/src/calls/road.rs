@@ -1,0 +1,114 @@
+//! The whole road of a call: program, fence, door, journal, server.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use ringfence_engine::{Engine, Execution, Program, RunCode, Settings, Tools};
+use ringfence_gateway::Servers;
+use ringfence_journal::Principal;
+use ringfence_policy::{Ceiling, Draft, Policy};
+use ringfence_sandbox::Language;
+use serde_json::{Value, json};
+
+use super::SERVERS;
+
+const RULES: &str = "
+version: 1
+tools:
+  rules:
+    - { allow: echo.* }
+    - { allow: records.* }
+  max_calls: 100000
+";
+
+/// An engine with a home of its own, and the servers connected.
+#[derive(Debug)]
+pub struct Road {
+    engine: Engine,
+    policy: Policy,
+    _home: tempfile::TempDir,
+}
+
+/// A program that ran.
+#[derive(Debug)]
+pub struct Ran {
+    /// From the request to the result, the journal's last word included.
+    pub time: Duration,
+    /// What it came to.
+    pub value: Value,
+    /// What it is, as a model would read it.
+    pub execution: Execution,
+}
+
+impl Road {
+    /// Opens the engine; the servers are connected by a first program.
+    pub async fn open(upstream: &Path) -> Result<Road> {
+        let home = tempfile::tempdir()?;
+        let settings = Settings {
+            home: home.path().join("home"),
+            sinks: Vec::new(),
+            principal: Principal::Local(0),
+            python: None,
+            servers: Servers::parse(&servers(upstream), home.path())?,
+            server_policies: BTreeMap::new(),
+            checkers: Tools::default(),
+            environment: Arc::new(|_: &str| None),
+        };
+        let engine = Engine::open(settings).await?;
+        let draft = Draft::builtin().layer(&Draft::parse(RULES, "rules")?);
+        let policy = draft.under(&Ceiling::own_word())?;
+        let road = Road {
+            engine,
+            policy,
+            _home: home,
+        };
+        let greeting = r#"[await tools.echo.echo({ text: "a" }), await tools.records.echo({ text: "b" })].join("")"#;
+        let first = road.run(Language::TypeScript, greeting, 2).await?;
+        ensure!(first.value == json!("ab"), "the servers do not answer: {}", first.value);
+        Ok(road)
+    }
+
+    /// Runs a program that must end well after exactly `calls` calls, none of them lost.
+    pub async fn run(&self, language: Language, source: &str, calls: usize) -> Result<Ran> {
+        let request = RunCode {
+            policy: self.policy.clone(),
+            program: Program::Code {
+                language,
+                file_name: "program".to_owned(),
+                source: source.to_owned(),
+            },
+            args: Vec::new(),
+            files: Vec::new(),
+            stdin: None,
+            out: None,
+            require_hard: false,
+        };
+        let started = Instant::now();
+        let execution = self.engine.run(request, &mut ()).await?;
+        let time = started.elapsed();
+        ensure!(execution.error.is_none(), "{:?}\n{}", execution.error, execution.stderr);
+        let well = execution.calls.iter().filter(|call| call.outcome == "ok").count();
+        ensure!(well == calls, "{well} of {calls} calls went well");
+        let value = execution.value.as_ref().context("no value")?;
+        Ok(Ran {
+            time,
+            value: serde_json::from_str(value.get())?,
+            execution,
+        })
+    }
+
+    /// Ends the servers.
+    pub async fn leave(self) {
+        self.engine.leave().await;
+    }
+}
+
+/// The document that names the servers.
+pub(super) fn servers(upstream: &Path) -> String {
+    let entry = |mode: &str| json!({ "command": upstream, "args": [mode], "policy": "host" });
+    let entries: BTreeMap<&str, Value> = SERVERS.into_iter().map(|name| (name, entry(name))).collect();
+    json!({ "mcpServers": entries }).to_string()
+}
