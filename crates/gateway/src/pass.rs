@@ -3,6 +3,7 @@
 //! Visible by name, else unknown; then the schema, the rules, the pin, the rate, the number of calls, the record, the server.
 //! What a program is told of a refusal is the same whether a tool is hidden or not there.
 
+mod ends;
 mod rate;
 
 use std::collections::BTreeSet;
@@ -16,10 +17,10 @@ use ringfence_journal::{
 use ringfence_policy::{Decision, History, Policy, Verdict};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::gateway::{Found, Gateway};
 use crate::refusal::Refusal;
+use ends::Ends;
 use rate::Rates;
 
 /// How long one call may take where the policy says nothing.
@@ -36,8 +37,7 @@ pub struct Pass<R> {
     session: SessionId,
     execution: ExecutionId,
     state: Mutex<State>,
-    /// Ends of calls on their way to the journal.
-    writing: Mutex<JoinSet<Result<(), RecordError>>>,
+    ends: Ends<R>,
     cancelled: watch::Sender<bool>,
 }
 
@@ -48,7 +48,6 @@ struct State {
     calls: u32,
     servers: BTreeSet<String>,
     made: Vec<Made>,
-    unwritten: Option<RecordError>,
 }
 
 /// A call, as it went.
@@ -106,18 +105,18 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
         Pass {
             gateway,
             policy,
+            ends: Ends::new(recorder.clone()),
             recorder,
             session,
             execution,
             state: Mutex::new(State::default()),
-            writing: Mutex::new(JoinSet::new()),
             cancelled: watch::Sender::new(false),
         }
     }
 
     /// Calls a tool by the names that a program used; `body` is its arguments as JSON text. The answer is JSON text.
     pub async fn call(&self, number: u32, server: &str, tool: &str, body: &str) -> Result<String, Stopped> {
-        if let Some(error) = self.state().unwritten.clone() {
+        if let Some(error) = self.ends.failed() {
             return Err(Stopped::Unrecorded(error));
         }
         match self.checked(server, tool, body).await {
@@ -202,7 +201,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             arguments: Hash::of(body.as_bytes()),
             bytes: body.len() as u64,
         };
-        self.record(started).await.map_err(Stopped::Unrecorded)?;
+        self.record_after_ends(started).await.map_err(Stopped::Unrecorded)?;
         let begun = Instant::now();
         let timeout = self
             .policy
@@ -330,24 +329,15 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             bytes_in,
             bytes_out: bytes,
         });
-        let (recorder, event) = (
-            self.recorder.clone(),
-            Event::host(self.session, Some(self.execution), kind),
-        );
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(done) = writing.try_join_next() {
-            self.note(done);
-        }
-        writing.spawn(async move { recorder.record(event).await.map(drop) });
+        self.ends.add(Event::host(self.session, Some(self.execution), kind));
     }
 
-    /// An end that could not be written: nothing more may happen.
-    fn note(&self, written: Result<Result<(), RecordError>, tokio::task::JoinError>) {
-        // A task that did not end by itself wrote nothing.
-        let written = written.unwrap_or(Err(RecordError::Closed { session: self.session }));
-        if let Err(error) = written {
-            self.state().unwritten.get_or_insert(error);
-        }
+    /// Writes the ends that wait and this event in one commit.
+    async fn record_after_ends(&self, kind: Kind) -> Result<(), RecordError> {
+        let event = Event::host(self.session, Some(self.execution), kind);
+        let (ends, written) = tokio::join!(self.ends.write(), self.recorder.record(event));
+        ends?;
+        written.map(drop)
     }
 
     async fn record(&self, kind: Kind) -> Result<(), RecordError> {
@@ -369,14 +359,8 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
 
     /// Waits until every end is written; answers the calls that were made, by number.
     pub async fn close(&self) -> Result<Vec<Made>, RecordError> {
-        let mut writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
-        while let Some(done) = writing.join_next().await {
-            self.note(done);
-        }
+        self.ends.write().await?;
         let mut state = self.state();
-        if let Some(error) = state.unwritten.take() {
-            return Err(error);
-        }
         let mut made = std::mem::take(&mut state.made);
         made.sort_by_key(|call| call.number);
         Ok(made)

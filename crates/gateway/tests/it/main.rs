@@ -10,5 +10,6 @@
 mod harness;
 mod hostile;
 mod http;
+mod pass;
 mod real;
 mod stdio;
