@@ -24,7 +24,7 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// This process as a template. Its socket is [`CONTROL`].
+/// This process as a template. Its socket is descriptor 3.
 #[derive(Debug)]
 pub struct Template {
     /// The same for every jail, so it is compiled once.
