@@ -1,10 +1,10 @@
 //! All tools of all servers, each under one canonical name and one identifier.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use ringfence_policy::ToolName;
 
-use crate::tool::{Definition, Listing, Tool};
+use crate::tool::{Definition, Digest, Listing, Tool};
 
 /// Bytes of a tool's name within its server; the server's name has the rest of a [`ToolName`].
 const SHORT: usize = 160;
@@ -129,10 +129,12 @@ impl Catalog {
         let mut catalog = Catalog::default();
         let mut listings: Vec<Listing> = listings.into_iter().collect();
         listings.sort_by(|one, other| one.server.cmp(&other.server));
-        let (mut names, mut idents) = (BTreeSet::new(), BTreeSet::new());
-        for listing in listings {
-            let server = unique(&canonical(&listing.server, SERVER, true), &mut names);
-            let ident = unique(&identifier(&server), &mut idents);
+        let mut taken = BTreeSet::new();
+        let names: Vec<String> = listings
+            .iter()
+            .map(|listing| unique(&canonical(&listing.server, SERVER, true), &mut taken))
+            .collect();
+        for ((listing, ident), server) in listings.into_iter().zip(identifiers(&names)).zip(names) {
             catalog.add(server, ident, listing.description, listing.tools);
         }
         catalog
@@ -141,27 +143,28 @@ impl Catalog {
     fn add(&mut self, server: String, ident: String, description: String, tools: Vec<Definition>) {
         let first = self.tools.len();
         // Ordered by name, then digest: the same tools get the same names whatever order they came in.
-        let tools: BTreeMap<(String, String), Definition> = tools
-            .into_iter()
-            .map(|tool| ((tool.name.clone(), tool.digest().to_string()), tool))
+        let mut tools: Vec<(Digest, Definition)> = tools.into_iter().map(|tool| (tool.digest(), tool)).collect();
+        tools.sort_by_cached_key(|(digest, tool)| (tool.name.clone(), digest.to_string()));
+        tools.dedup_by(|(one, _), (other, _)| one == other);
+        let mut taken = BTreeSet::new();
+        let names: Vec<String> = tools
+            .iter()
+            .map(|(_, tool)| unique(&canonical(&tool.name, SHORT, false), &mut taken))
             .collect();
-        let (mut names, mut idents) = (BTreeSet::new(), BTreeSet::new());
-        for definition in tools.into_values() {
-            let short = unique(&canonical(&definition.name, SHORT, false), &mut names);
+        for (((digest, definition), own), short) in tools.into_iter().zip(identifiers(&names)).zip(names) {
             let Ok(name) = format!("{server}.{short}").parse::<ToolName>() else {
                 continue;
             };
-            let tool = Tool {
-                server_ident: ident.clone(),
-                ident: unique(&identifier(&short), &mut idents),
-                digest: definition.digest(),
-                definition,
-                name,
-            };
             let place = self.tools.len();
-            self.by_name.insert(tool.name.as_str().to_owned(), place);
-            self.by_ident.insert((ident.clone(), tool.ident.clone()), place);
-            self.tools.push(tool);
+            self.by_name.insert(name.as_str().to_owned(), place);
+            self.by_ident.insert((ident.clone(), own.clone()), place);
+            self.tools.push(Tool {
+                name,
+                server_ident: ident.clone(),
+                ident: own,
+                definition,
+                digest,
+            });
         }
         self.servers.push(Entry {
             server,
@@ -259,6 +262,22 @@ pub fn identifier(name: &str) -> String {
         ident.insert(0, 'x');
     }
     ident
+}
+
+/// An identifier for each of these names. A name that is one already keeps it, for that is how programs will say it.
+fn identifiers(names: &[String]) -> Vec<String> {
+    let mut taken: BTreeSet<String> = names
+        .iter()
+        .filter(|name| identifier(name) == **name)
+        .cloned()
+        .collect();
+    names
+        .iter()
+        .map(|name| match identifier(name) {
+            ident if ident == *name => ident,
+            ident => unique(&ident, &mut taken),
+        })
+        .collect()
 }
 
 fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {

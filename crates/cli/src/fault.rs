@@ -180,6 +180,7 @@ impl From<RunError> for Fault {
             RunError::Collect(_) => Fault::ours("files.out", chain(&error)),
             RunError::Lease(_) => Fault::ours("store.lease", chain(&error)),
             RunError::Entropy(_) => Fault::ours("start.entropy", chain(&error)),
+            RunError::Unanswered(_) | RunError::Unnoted(_) => Fault::ours("call.broken", chain(&error)),
         }
     }
 }

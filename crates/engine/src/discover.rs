@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ringfence_catalog::{Described, Detail, Found, Language, Listed, Noted, Notes, Search, Tool, View};
-use ringfence_gateway::{Gateway, Indexed};
+use ringfence_catalog::{Catalog, Described, Detail, Found, Language, Listed, Noted, Notes, Search, Tool, View};
+use ringfence_gateway::Gateway;
 use ringfence_policy::{History, Policy, Verdict};
 use ringfence_sandbox::Refusal;
 use serde::{Deserialize, Serialize};
@@ -147,21 +147,22 @@ impl Discover {
         let Some(gateway) = &self.gateway else {
             return ringfence_catalog::files(&[], language);
         };
-        let indexed: Arc<Indexed> = gateway.indexed().await;
-        let observed = gateway.learnt().known(indexed.catalog());
-        let offers = offers(&indexed, &self.policy, &observed, |server| source.contains(server));
+        let known = gateway.known().await;
+        let observed = gateway.learnt().known(&known.catalog);
+        let offers = offers(&known.catalog, &self.policy, &observed, |server| {
+            source.contains(server)
+        });
         ringfence_catalog::files(&offers, language)
     }
 }
 
 /// The tools of some servers as they are offered under `policy`.
 pub fn offers<'a, S: std::hash::BuildHasher>(
-    indexed: &'a Indexed,
+    catalog: &'a Catalog,
     policy: &Policy,
     observed: &'a HashMap<String, Value, S>,
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<ringfence_catalog::Offer<'a>> {
-    let catalog = indexed.catalog();
     let servers = catalog
         .servers()
         .iter()

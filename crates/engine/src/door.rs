@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use ringfence_gateway::{Made, Pass, Stopped};
 use ringfence_journal::RecordError;
-use ringfence_sandbox::{Answered, Ask, Asked, Refusal};
+use ringfence_sandbox::{Answered, Ask, Asked, Ended, Refusal, Verdict};
 use ringfence_store::Store;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::discover::Discover;
+use crate::run::RunError;
 
 /// Calls and answers that may wait on each way through the door.
 pub(crate) const ROOM: usize = 1024;
@@ -33,7 +34,7 @@ impl Keeper {
         &self,
         mut calls: mpsc::Receiver<Asked>,
         answers: mpsc::Sender<Answered>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), RunError> {
         let mut under_way = JoinSet::new();
         loop {
             tokio::select! {
@@ -54,9 +55,32 @@ impl Keeper {
         Ok(())
     }
 
-    /// The program is gone before its time: what is under way has an unknown effect.
-    pub(crate) fn cancel(&self) {
-        self.pass.cancel();
+    /// Runs a program and answers its calls. One that ended by itself has its calls seen out; one that was ended has not: what is
+    /// under way then has an unknown effect.
+    pub(crate) async fn run(
+        &self,
+        run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
+        attend: impl Future<Output = Result<(), RunError>>,
+    ) -> Result<Ended, RunError> {
+        tokio::pin!(run, attend);
+        let mut attended = false;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut run => break ended?,
+                // A call that cannot be written down does not happen, and its program goes no further.
+                done = &mut attend, if !attended => {
+                    done?;
+                    attended = true;
+                }
+            }
+        };
+        if ended.verdict != Verdict::Finished {
+            self.pass.cancel();
+        }
+        if !attended {
+            attend.await?;
+        }
+        Ok(ended)
     }
 
     /// The calls that were made, once each end is written.
@@ -65,12 +89,9 @@ impl Keeper {
     }
 }
 
-fn settled(done: Result<Result<(), RecordError>, tokio::task::JoinError>) -> Result<(), RecordError> {
-    // A call whose task broke was never answered; its program is told by the end of the door.
-    done.unwrap_or_else(|error| {
-        tracing::error!(%error, "a call ended without an answer");
-        Ok(())
-    })
+/// A call whose task broke is never answered, and its program would wait for ever.
+fn settled(done: Result<Result<(), RecordError>, tokio::task::JoinError>) -> Result<(), RunError> {
+    done.map_err(RunError::Unanswered)?.map_err(RunError::Record)
 }
 
 async fn answer(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ringfence_check::{Tools, TypeCheck};
-use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Upstreams};
+use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
 use ringfence_journal::{Event, Kind, Principal, Recorder as _, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
@@ -79,6 +79,7 @@ pub struct Engine {
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Pool,
     gateway: Option<Arc<Gateway>>,
+    guests: Arc<Guests>,
     pub(crate) check: TypeCheck,
     switches: Switches,
 }
@@ -98,7 +99,13 @@ impl Engine {
         let switches = Arc::new(Mutex::new(HashMap::new()));
         listen(&store, &lease, &switches)?;
         let pool = Pool::new(Arc::clone(&native), MOST_IDLE);
-        let gateway = gateway(&settings, &native);
+        let guests = Arc::new(Guests::new(
+            Arc::clone(&native),
+            settings.server_policies.clone(),
+            settings.python.clone(),
+            settings.home.join("workspaces"),
+        ));
+        let gateway = gateway(&settings, &guests);
         let check = TypeCheck::new(Arc::clone(&native), settings.checkers.clone());
         Ok(Engine {
             settings,
@@ -107,6 +114,7 @@ impl Engine {
             native,
             pool,
             gateway,
+            guests,
             check,
             switches,
         })
@@ -145,18 +153,20 @@ impl Engine {
             native,
             pool,
             gateway,
+            guests,
             check,
             ..
         } = self;
         check.end().await;
         if let Some(gateway) = gateway {
             gateway.upstreams().close();
+            guests.gone().await;
             if let Err(error) = gateway.learnt().save() {
                 tracing::warn!(%error, "types learnt from results could not be kept");
             }
         }
         let groups = native.remains();
-        drop((pool, native));
+        drop((pool, guests, native));
         for path in groups.into_iter().filter(|path| !path.exists()) {
             if let Err(error) = lease.forget(&Resource::Cgroup { path }) {
                 tracing::warn!(%error, "the next start will sweep what is gone already");
@@ -199,18 +209,12 @@ impl Engine {
 }
 
 /// The door to the configured servers; without any there is none.
-fn gateway(settings: &Settings, native: &Arc<Native>) -> Option<Arc<Gateway>> {
+fn gateway(settings: &Settings, guests: &Arc<Guests>) -> Option<Arc<Gateway>> {
     if settings.servers.is_empty() {
         return None;
     }
-    let guests = Guests::new(
-        Arc::clone(native),
-        settings.server_policies.clone(),
-        settings.python.clone(),
-        settings.home.join("workspaces"),
-    );
     let options = Options {
-        spawner: Some(Arc::new(guests)),
+        spawner: Some(Arc::clone(guests) as Arc<dyn Spawner>),
         ..Options::new(Arc::clone(&settings.environment))
     };
     let upstreams = Upstreams::new(settings.servers.clone(), Keep::new(&settings.home), options);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -14,6 +14,7 @@ use ringfence_policy::Policy;
 use ringfence_sandbox::{Native, Options, Output, Spec, Stop, Task, TaskKind, Words};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 /// Bytes that a server may write ahead of its reader before it is ended as a flood.
 const AHEAD: usize = 64 << 20;
@@ -25,6 +26,8 @@ pub(crate) struct Guests {
     policies: BTreeMap<String, Policy>,
     python: Option<PathBuf>,
     folders: PathBuf,
+    /// Servers that run, until their sandboxes are gone.
+    running: Mutex<JoinSet<()>>,
 }
 
 impl fmt::Debug for Guests {
@@ -45,7 +48,14 @@ impl Guests {
             policies,
             python,
             folders,
+            running: Mutex::default(),
         }
+    }
+
+    /// Waits until every server whose connection was closed has left nothing behind.
+    pub(crate) async fn gone(&self) {
+        let running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.join_all().await;
     }
 
     async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
@@ -93,7 +103,7 @@ impl Guests {
             switch: switch.clone(),
         };
         let ahead = Arc::clone(&words.ahead);
-        tokio::spawn(async move {
+        let ended = async move {
             match sandbox.run(task, &mut words, &mut stop).await {
                 Ok(ended) => tracing::debug!(%server, verdict = ?ended.verdict, "a tool server in a sandbox has ended"),
                 Err(error) => tracing::warn!(%server, %error, "a tool server in a sandbox broke"),
@@ -102,7 +112,8 @@ impl Guests {
             if let Err(error) = sandbox.end().await {
                 tracing::warn!(%server, %error, "the sandbox of a tool server did not end");
             }
-        });
+        };
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).spawn(ended);
         Ok(Spawned {
             stdout: Box::new(Heard::new(stdout, Arc::clone(&ahead))),
             stdin: Box::new(Told::new(stdin)),

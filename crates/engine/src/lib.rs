@@ -14,6 +14,7 @@ mod refusal;
 mod report;
 pub mod run;
 mod sweep;
+mod typed;
 mod words;
 
 pub use discover::{Discover, DiscoverError, notes, offers};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ringfence_check::Location;
 use ringfence_gateway::Made;
 use ringfence_journal::{
-    By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, PolicyRef, SessionId, Text, Truncated, Usage,
+    By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, Output, PolicyRef, SessionId, Text, Truncated, Usage,
 };
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
@@ -76,6 +76,18 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
     }
 }
 
+pub(crate) fn ended(session: &Session, execution: &Execution, output: Option<Output>) -> Kind {
+    Kind::ExecutionEnded {
+        status: execution.status,
+        exit_code: Some(execution.exit_code),
+        error: execution.error.as_ref().map(|error| Text::clean(&error.code)),
+        usage: execution.usage,
+        policy: session.policy_ref.digest.clone(),
+        truncated: execution.truncated,
+        output,
+    }
+}
+
 pub(crate) fn task_kind(program: &Program) -> TaskKind {
     match program.clone() {
         Program::Code {
@@ -105,6 +117,14 @@ pub(crate) fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
     Enforcement {
         rule: Text::clean(held.rule),
         by,
+    }
+}
+
+/// Rules about tools are held where calls leave.
+pub(crate) fn at_the_door() -> Enforcement {
+    Enforcement {
+        rule: Text::clean("tools"),
+        by: By::Gateway,
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringfence_check::Location;
 use ringfence_gateway::Pass;
 use ringfence_journal::{
     By, Event, ExecutionId, FileOut, Kind, NoEntropy, Output, PolicyRef, RecordError, Recorder as _, SessionId, Text,
@@ -69,6 +68,20 @@ pub enum Program {
     Named(String),
 }
 
+impl Program {
+    /// The language of the stubs that it calls tools by, if it can call any.
+    pub(crate) fn stubs(&self) -> Option<ringfence_catalog::Language> {
+        match self {
+            Program::Code {
+                language: Language::Python,
+                ..
+            } => Some(ringfence_catalog::Language::Python),
+            Program::Code { .. } => Some(ringfence_catalog::Language::TypeScript),
+            Program::Shell { .. } | Program::Named(_) => None,
+        }
+    }
+}
+
 /// A file to bring in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
@@ -102,6 +115,12 @@ pub enum RunError {
     /// An id.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
+    /// A call of the program.
+    #[error("a call ended without an answer")]
+    Unanswered(#[source] tokio::task::JoinError),
+    /// What the program tried.
+    #[error("what the program tried could not be written down")]
+    Unnoted(#[source] tokio::task::JoinError),
 }
 
 impl Engine {
@@ -128,6 +147,9 @@ impl Engine {
             Err(refusal) => return self.refuse(session, refusal).await,
         };
         session.enforcement = self.native.enforcement(&spec).iter().map(report::enforcement).collect();
+        if self.gateway().is_some() {
+            session.enforcement.push(report::at_the_door());
+        }
         self.open_session(&session).await?;
         let result = match Box::pin(self.type_errors(&session, &request.program)).await {
             found if found.is_empty() => Box::pin(self.run_in(&session, &spec, &mut request, live, &mut stop)).await,
@@ -167,14 +189,14 @@ impl Engine {
             None => (sandbox.run(task, &mut kept, stop).await?, Vec::new()),
             Some(keeper) => {
                 let run = sandbox.run(task, &mut kept, stop);
-                let ended = with_calls(keeper, run, keeper.attend(calls, answers)).await?;
+                let ended = keeper.run(run, keeper.attend(calls, answers)).await?;
                 (ended, keeper.close().await?)
             }
         };
         sandbox.settle().await?;
         let (stdout, stderr) = kept.finish();
         // Every attempt is in the journal before the end is.
-        noted.await.unwrap_or(Ok(()))?;
+        noted.await.map_err(RunError::Unnoted)??;
         let collected = self
             .take_out(session, &sandbox, &before, request.out.as_deref())
             .await?;
@@ -187,61 +209,9 @@ impl Engine {
         Ok(execution)
     }
 
-    /// What a type checker finds in a program that can call tools, against the stubs it uses.
-    async fn type_errors(&self, session: &Session, program: &Program) -> Vec<Location> {
-        let Program::Code {
-            language,
-            file_name,
-            source,
-        } = program
-        else {
-            return Vec::new();
-        };
-        if self.gateway().is_none() || !self.check.covers(*language) {
-            return Vec::new();
-        }
-        let stubs_in = match language {
-            Language::Python => ringfence_catalog::Language::Python,
-            Language::TypeScript | Language::JavaScript | Language::Program => ringfence_catalog::Language::TypeScript,
-        };
-        let discover = self.discover(Arc::new(session.policy.clone()), stubs_in);
-        let stubs = discover.stubs(stubs_in, source).await;
-        match self.check.program(*language, file_name, source, &stubs).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "the program runs without a type check");
-                Vec::new()
-            }
-        }
-    }
-
-    /// A program that would fail is not started.
-    async fn not_run(&self, session: &Session, request: &RunCode, found: Vec<Location>) -> Result<Execution, RunError> {
-        self.record(session, report::started(session, request)).await?;
-        let execution = report::ill_typed(session, found);
-        let kind = Kind::ExecutionEnded {
-            status: execution.status,
-            exit_code: Some(execution.exit_code),
-            error: execution.error.as_ref().map(|error| Text::clean(&error.code)),
-            usage: execution.usage,
-            policy: session.policy_ref.digest.clone(),
-            truncated: execution.truncated,
-            output: None,
-        };
-        self.record(session, kind).await?;
-        Ok(execution)
-    }
-
     /// Whoever answers the calls of a program that can make any.
     fn keeper(&self, session: &Session, request: &RunCode) -> Option<Keeper> {
-        let language = match &request.program {
-            Program::Code {
-                language: Language::Python,
-                ..
-            } => ringfence_catalog::Language::Python,
-            Program::Code { .. } => ringfence_catalog::Language::TypeScript,
-            Program::Shell { .. } | Program::Named(_) => return None,
-        };
+        let language = request.program.stubs()?;
         let (gateway, policy) = (Arc::clone(self.gateway()?), Arc::new(session.policy.clone()));
         let discover = self.discover(Arc::clone(&policy), language);
         let pass = Pass::new(gateway, policy, Arc::clone(&self.store), session.id, session.execution);
@@ -325,7 +295,7 @@ impl Engine {
         .await
     }
 
-    async fn record(&self, session: &Session, kind: Kind) -> Result<(), RunError> {
+    pub(crate) async fn record(&self, session: &Session, kind: Kind) -> Result<(), RunError> {
         let execution = (!matches!(kind, Kind::SessionClosed { .. })).then_some(session.execution);
         self.store.record(Event::host(session.id, execution, kind)).await?;
         Ok(())
@@ -392,44 +362,8 @@ impl Engine {
             stdout: Text::clean(&execution.stdout),
             stderr: Text::clean(&execution.stderr),
         });
-        let kind = Kind::ExecutionEnded {
-            status: execution.status,
-            exit_code: Some(execution.exit_code),
-            error: execution.error.as_ref().map(|error| Text::clean(&error.code)),
-            usage: execution.usage,
-            policy: session.policy_ref.digest.clone(),
-            truncated: execution.truncated,
-            output,
-        };
-        self.record(session, kind).await
+        self.record(session, report::ended(session, execution, output)).await
     }
-}
-
-/// Runs a program and answers its calls. One that ended by itself has its calls seen out; one that was ended has not.
-async fn with_calls(
-    keeper: &Keeper,
-    run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
-    attend: impl Future<Output = Result<(), RecordError>>,
-) -> Result<Ended, RunError> {
-    tokio::pin!(run, attend);
-    let mut attended = false;
-    let ended = loop {
-        tokio::select! {
-            ended = &mut run => break ended?,
-            // A call that cannot be written down does not happen, and its program goes no further.
-            done = &mut attend, if !attended => {
-                done?;
-                attended = true;
-            }
-        }
-    };
-    if ended.verdict != ringfence_sandbox::Verdict::Finished {
-        keeper.cancel();
-    }
-    if !attended {
-        attend.await?;
-    }
-    Ok(ended)
 }
 
 /// Writes down what a program tries, when it tries it.

@@ -92,20 +92,34 @@ impl Gateway {
         &self.learnt
     }
 
-    /// Everything known of all servers, searchable; servers never listed are listed now.
-    pub async fn indexed(&self) -> Arc<Indexed> {
+    /// Everything known of all servers; those never listed are listed now.
+    pub async fn known(&self) -> Arc<Known> {
         let (known, failed) = self.upstreams.catalog().await;
         for error in failed.values() {
             tracing::warn!(%error, "a tool server cannot be listed");
         }
-        let mut indexed = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(indexed) = indexed.as_ref().filter(|one| one.known.generation == known.generation) {
-            return Arc::clone(indexed);
+        known
+    }
+
+    /// The same, searchable. An index over thousands of tools takes a while to make, so others go on meanwhile.
+    pub async fn indexed(&self) -> Arc<Indexed> {
+        let known = self.known().await;
+        if let Some(indexed) = self.index_of(&known) {
+            return indexed;
         }
-        let index = Index::new(&known.catalog);
+        let of = Arc::clone(&known);
+        let made = tokio::task::spawn_blocking(move || Index::new(&of.catalog)).await;
+        // A thread that could not be had, or broke: the same here, where whoever asked sees it break.
+        let index = made.unwrap_or_else(|_| Index::new(&known.catalog));
         let new = Arc::new(Indexed { known, index });
-        *indexed = Some(Arc::clone(&new));
+        *self.indexed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&new));
         new
+    }
+
+    fn index_of(&self, known: &Known) -> Option<Arc<Indexed>> {
+        let indexed = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = indexed.as_ref().filter(|one| one.known.generation == known.generation);
+        current.cloned()
     }
 
     /// The tool that a program means, as its server has it now. One that the policy hides is answered like one that is not

@@ -67,6 +67,23 @@ fn a_tool_answers_to_each_of_its_spellings() {
 }
 
 #[test]
+fn a_name_that_is_an_identifier_keeps_it() {
+    let catalog = catalog("s", &["list-issues", "list_issues", "list_issues_2"]);
+    for tool in catalog.tools() {
+        let found = catalog.resolve("s", &tool.ident).map(|tool| tool.name.as_str());
+        assert_eq!(found, Some(tool.name.as_str()), "what stubs declare is what is called");
+    }
+    assert_eq!(
+        catalog.get("s.list_issues").map(|tool| tool.ident.as_str()),
+        Some("list_issues")
+    );
+    assert_eq!(
+        catalog.get("s.list-issues").map(|tool| tool.ident.as_str()),
+        Some("list_issues_3")
+    );
+}
+
+#[test]
 fn reserved_words_are_no_identifiers() {
     assert_eq!(identifier("delete"), "delete_");
     assert_eq!(identifier("then"), "then_");

@@ -46,7 +46,7 @@ for line in sys.stdin:
 "#;
 
 /// Allows all but two kinds of tools.
-const POLICY: &str = "version: 1\ntools:\n  rules:\n    - { allow: 'company.*' }\n    - { allow: 'small.*' }\n    - { deny: 'company.delete_*' }\n    - { ask: 'company.create_*' }\n";
+const POLICY: &str = "version: 1\ntools:\n  rules:\n    - { allow: 'company.*' }\n    - { allow: 'small.*' }\n    - { deny: 'company.delete_*' }\n    - { ask: 'company.create_*' }\n    - { ask: 'company.block_customer' }\n";
 
 fn setting() -> Setting {
     let setting = Setting::new();
@@ -142,7 +142,7 @@ fn the_policy_stands_between_a_program_and_a_tool() {
         ({
             denied: await code(() => (tools as any).company.delete_order({ id: "ORD-0001" })),
             missing: await code(() => (tools as any).company.no_such_tool({})),
-            asked: await code(() => (tools as any).company.create_order({})),
+            asked: await code(() => (tools as any).company.block_customer({ id: "CUS-0001" })),
             argument: await code(() => (tools as any).small.hello({ name: 7 })),
             shown: JSON.stringify(known).includes("delete_order"),
         });
@@ -159,10 +159,10 @@ fn the_policy_stands_between_a_program_and_a_tool() {
         !shown.contains("delete_order") && !shown.contains("small.hello"),
         "{done:#}"
     );
-    assert!(
-        shown.contains("create_order") == (value["asked"][0] == "approval.needed"),
-        "{done:#}"
-    );
+    assert_eq!(value["asked"], json!(["approval.needed", "tools.rules[4]"]), "{done:#}");
+    assert!(shown.contains("company.block_customer"), "{done:#}");
+    let held = done["enforcement"].as_array().unwrap();
+    assert!(held.contains(&json!({ "rule": "tools", "by": "gateway" })), "{done:#}");
     let journal = setting
         .run(&["audit", "show", done["session_id"].as_str().unwrap()])
         .stdout;

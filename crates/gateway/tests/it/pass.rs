@@ -138,6 +138,26 @@ async fn a_call_under_way_at_a_stop_has_an_unknown_end() {
 }
 
 #[tokio::test]
+async fn servers_whose_names_read_alike_are_told_apart() {
+    let bench = bench(&json!({"a-b": entry("echo"), "a_b": entry("records")}));
+    let (pass, book) = pass(&bench, ALL);
+    bench.upstreams.catalog().await;
+    for (number, server) in (1..).zip(["a-b", "a_b", "a_b_2"]) {
+        pass.call(number, server, "echo", r#"{"text":"hi"}"#).await.unwrap();
+    }
+    pass.close().await.unwrap();
+    let events = book.events.lock().unwrap();
+    let called = events.iter().filter_map(|event| {
+        if let Kind::CallStarted { tool, .. } = &event.kind {
+            Some(tool.as_str())
+        } else {
+            None
+        }
+    });
+    assert_eq!(called.collect::<Vec<_>>(), ["a-b.echo", "a_b.echo", "a-b.echo"]);
+}
+
+#[tokio::test]
 async fn a_tool_that_takes_too_long_is_given_up() {
     let bench = bench(&json!({"one": entry("echo")}));
     let (pass, _book) = pass(&bench, "tools: { default: allow, call_timeout: 200ms }");

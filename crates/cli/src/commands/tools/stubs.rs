@@ -25,7 +25,7 @@ pub(super) async fn stubs(args: &ToolsStubs, settings: &Settings, printer: &Prin
     }
     let observed = desk.gateway().learnt().known(indexed.catalog());
     let wanted = |server: &str| args.server.is_empty() || args.server.iter().any(|one| one == server);
-    let offers = ringfence_engine::offers(&indexed, &desk.policy, &observed, wanted);
+    let offers = ringfence_engine::offers(indexed.catalog(), &desk.policy, &observed, wanted);
     let written = match &args.out {
         None => printer.line(&ringfence_catalog::stubs(&offers, language(args.lang))),
         Some(out) => {
