@@ -7,6 +7,7 @@
 mod answer;
 mod connect;
 mod credential;
+mod ear;
 mod error;
 mod gateway;
 mod http;
@@ -16,6 +17,7 @@ mod link;
 mod oauth;
 mod openapi;
 mod pass;
+mod person;
 mod process;
 mod refusal;
 mod servers;
@@ -31,9 +33,11 @@ pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
 pub use pass::{Made, Pass, Stopped};
+pub use person::{Answer, Person, Question};
 pub use refusal::Refusal;
 pub use servers::{
-    Auth, Document, Interface, Notice, Place, Problem, Program, Remote, Server, Servers, ServersError, Source,
+    Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Server, Servers, ServersError,
+    Source,
 };
 pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
 pub use upstream::Condition;
