@@ -1,27 +1,16 @@
 //! Secrets in the vault, and references to them.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use crate::setting::Setting;
 
 #[test]
 fn a_secret_is_set_named_and_removed_and_never_shown() {
     let setting = Setting::new();
-    let given = |name: &str, secret: &str| {
-        let mut child = setting
-            .command(&["vault", "set", name])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(secret.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
-    };
+    let given = |name: &str, secret: &str| setting.run_with(&["vault", "set", name], secret.as_bytes());
     let set = given("github", "ghp_hunter2hunter2\n");
-    assert!(set.status.success(), "{set:?}");
-    assert!(String::from_utf8_lossy(&set.stderr).contains("vault:github"), "{set:?}");
-    assert!(!given("a b", "x").status.success());
-    assert!(!given("empty", "").status.success());
+    assert_eq!(set.code, Some(0), "{set:?}");
+    assert!(set.stderr.contains("vault:github"), "{set:?}");
+    assert_eq!(given("a b", "x").code, Some(125));
+    assert_eq!(given("empty", "").code, Some(125));
     let listed = setting.run(&["vault", "list"]);
     assert_eq!(
         (listed.code, listed.stdout.as_str()),
