@@ -8,6 +8,8 @@ pub mod calls;
 #[cfg(feature = "sandboxes")]
 pub mod conformance;
 pub mod discovery;
+pub mod front;
+pub mod model;
 pub mod peers;
 #[cfg(feature = "sandboxes")]
 pub mod sandboxes;
