@@ -3,3 +3,6 @@
 //! MCP over stdio and HTTP, and the JSON API. It turns what came in from outside into what [`ringfence_engine`] is asked, and
 //! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
 #![forbid(unsafe_code)]
+
+mod mcp;
+mod stdio;
