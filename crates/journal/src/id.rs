@@ -127,18 +127,25 @@ id!(
     /// One process's claim on what it made: `l_` and 26 characters.
     LeaseId, "l_", "a lease id"
 );
+id!(
+    /// One access token, never its secret: `t_` and 26 characters.
+    TokenId, "t_", "the id of an access token"
+);
 
 /// Who owns a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Principal {
     /// A user of this machine, by number: `local:<uid>`.
     Local(u32),
+    /// Whoever holds an access token: `token:<id>`.
+    Token(TokenId),
 }
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Principal::Local(uid) => write!(f, "local:{uid}"),
+            Principal::Token(id) => write!(f, "token:{id}"),
         }
     }
 }
@@ -148,8 +155,11 @@ impl FromStr for Principal {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let refuse = IdError {
             what: "a principal",
-            expected: "local:<uid>",
+            expected: "local:<uid>` or `token:t_<26 characters of 0-9 a-z>",
         };
+        if let Some(id) = text.strip_prefix("token:") {
+            return id.parse().map(Principal::Token).map_err(|_| refuse);
+        }
         let digits = text.strip_prefix("local:").ok_or(refuse)?;
         let uid: u32 = digits.parse().map_err(|_| refuse)?;
         // `+7` and `007` parse as numbers, but one user has one name.

@@ -57,3 +57,19 @@ fn a_local_user_has_one_name() {
     }
     assert_eq!(Principal::Local(0).to_string(), "local:0");
 }
+
+#[test]
+fn the_holder_of_an_access_token_has_one_name() {
+    let id = TokenId::generate().unwrap();
+    let text = format!("token:{id}");
+    assert_eq!(text.parse(), Ok(Principal::Token(id)));
+    assert_eq!(Principal::Token(id).to_string(), text);
+    for text in [
+        "token:",
+        "token:t_",
+        "token:s_01jcr0000000000000000000zz",
+        "Token:t_01jcr0000000000000000000zz",
+    ] {
+        assert!(text.parse::<Principal>().is_err(), "{text}");
+    }
+}
