@@ -4,5 +4,10 @@
 //! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
 #![forbid(unsafe_code)]
 
+mod endpoint;
 mod mcp;
 mod stdio;
+
+pub use endpoint::{Endpoint, EndpointOptions};
+pub use mcp::{Face, Mcp, McpOptions};
+pub use stdio::{ServeError, serve_stdio, serve_streams};

@@ -1,7 +1,7 @@
 //! Answers short enough for a model: what is too long is cut, said to be cut, and linked to.
 
 use ringfence_journal::ExecutionId;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::link::{Link, Part};
 
@@ -23,12 +23,15 @@ const SENTENCE: usize = 4096;
 
 /// Cuts an execution's object to `most` bytes. What was cut has a link in `links`, and all of it a word in `notices`.
 pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most: usize) {
-    let mut notices = Vec::new();
+    let mut notices: Vec<Value> = match object.remove("notices") {
+        Some(Value::Array(notices)) => notices,
+        _ => Vec::new(),
+    };
     for (name, bytes) in LISTS {
         if let Some(Value::Array(list)) = object.get_mut(name)
             && let Some(left_out) = shorten_list(list, bytes)
         {
-            notices.push(format!("{name}: {left_out} left out"));
+            notices.push(format!("{name}: {left_out} left out").into());
         }
     }
     for name in ["message", "hint"] {
@@ -39,7 +42,11 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         }
     }
     let mut links = Map::new();
-    let outputs = [("value", Part::Value), ("stdout", Part::Stdout), ("stderr", Part::Stderr)];
+    let outputs = [
+        ("value", Part::Value),
+        ("stdout", Part::Stdout),
+        ("stderr", Part::Stderr),
+    ];
     let sizes = outputs.each_ref().map(|(name, _)| object.get(*name).map_or(0, size));
     let rest = size_of(object) - sizes.iter().sum::<usize>();
     let shares = shares(sizes, most.saturating_sub(rest + NOTICES).max(LEAST));
@@ -49,11 +56,15 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         }
         let uri = Link { execution, part }.uri();
         let whole = cut(object, name, share);
-        notices.push(format!("{name}: cut from {whole} bytes; all of it is at {uri}, or return less"));
+        notices.push(format!("{name}: cut from {whole} bytes; all of it is at {uri}, or return less").into());
         object["truncated"][name] = Value::Bool(true);
         links.insert(name.to_owned(), Value::String(uri));
     }
-    if object.get("files").and_then(Value::as_array).is_some_and(|files| !files.is_empty()) {
+    if object
+        .get("files")
+        .and_then(Value::as_array)
+        .is_some_and(|files| !files.is_empty())
+    {
         let part = Part::File("{path}".to_owned());
         let uri = Link { execution, part }.uri().replace("%7B", "{").replace("%7D", "}");
         links.insert("files".to_owned(), Value::String(uri));
@@ -62,7 +73,7 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         object.insert("links".to_owned(), Value::Object(links));
     }
     if !notices.is_empty() {
-        object.insert("notices".to_owned(), json!(notices));
+        object.insert("notices".to_owned(), Value::Array(notices));
     }
 }
 
@@ -89,8 +100,11 @@ fn within(text: &str, most: usize) -> String {
     shrink(text, most, middle_out)
 }
 
-fn head(text: &str, most: usize) -> String {
-    shrink(text, most, |text, most| text.get(..floor(text, most)).unwrap_or_default().to_owned())
+/// The beginning of a text, so long that its JSON has at most `most` bytes.
+pub(super) fn head(text: &str, most: usize) -> String {
+    shrink(text, most, |text, most| {
+        text.get(..floor(text, most)).unwrap_or_default().to_owned()
+    })
 }
 
 fn shrink(text: &str, most: usize, cut: impl Fn(&str, usize) -> String) -> String {
@@ -113,16 +127,24 @@ fn middle_out(text: &str, most: usize) -> String {
     }
     let half = most.saturating_sub(48) / 2;
     let (start, end) = (floor(text, half), ceil(text, text.len() - half));
-    let (first, last) = (text.get(..start).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let (first, last) = (
+        text.get(..start).unwrap_or_default(),
+        text.get(end..).unwrap_or_default(),
+    );
     format!("{first}\n… {} bytes left out …\n{last}", end - start)
 }
 
 fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
 }
 
 fn ceil(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+    (at..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
 }
 
 /// Drops what is over `most` bytes, and says how many entries that was.
