@@ -10,6 +10,7 @@ use crate::fault::{self, Fault};
 mod journal;
 mod policy;
 mod tools;
+mod vault;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
@@ -17,6 +18,7 @@ pub(crate) use tools::{
     ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
     ToolsSearch, ToolsShow, ToolsStubs,
 };
+pub(crate) use vault::VaultCommand;
 
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
 #[derive(Debug, Parser)]
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     /// Tool servers: list, test, log in
     #[command(subcommand)]
     Servers(ServersCommand),
+    /// Secrets in an encrypted file, for references: set, list, remove
+    #[command(subcommand)]
+    Vault(VaultCommand),
     /// Check, show, explain and compare policies
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -96,6 +101,7 @@ impl Command {
             | Command::Exec(_)
             | Command::Tools(_)
             | Command::Servers(_)
+            | Command::Vault(_)
             | Command::Policy(_)
             | Command::Session(_)
             | Command::Audit(_)

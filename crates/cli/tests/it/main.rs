@@ -15,3 +15,4 @@ mod programs;
 mod serving;
 mod setting;
 mod tools;
+mod vault;
