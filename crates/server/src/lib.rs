@@ -4,10 +4,13 @@
 //! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
 #![forbid(unsafe_code)]
 
+mod conformance;
 mod endpoint;
 mod mcp;
 mod stdio;
 
+#[doc(hidden)]
+pub use conformance::{Conformance, conformance_handler};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use mcp::{Face, Mcp, McpOptions};
 pub use stdio::{ServeError, serve_stdio, serve_streams};
