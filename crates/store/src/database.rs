@@ -14,7 +14,10 @@ use crate::OpenError;
 const APPLICATION: i64 = 0x7266_6e63;
 
 /// Each migration takes the database from its index to the next version.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_journal.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_journal.sql"),
+    include_str!("../migrations/0002_tokens.sql"),
+];
 
 /// How long a connection waits for another process's commit.
 const BUSY: Duration = Duration::from_secs(5);
@@ -162,7 +165,7 @@ pub(crate) async fn open(path: PathBuf) -> Result<SqliteConnection, OpenError> {
     let trouble = |source| OpenError::from_database(path.clone(), source);
     let mut connection = connect(&path).await.map_err(trouble)?;
     let version = version(&mut connection).await.map_err(trouble)?;
-    if version == 0 {
+    if (0..known()).contains(&version) {
         migrate(&mut connection, &path).await?;
     } else if version != known() {
         return Err(OpenError::Version {
@@ -182,12 +185,13 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("PRAGMA user_version").fetch_one(connection).await
 }
 
-/// Only ever called under the creation lock or on a database of version 0.
+/// Brings an older database, or an empty one, to this program's version.
 async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let trouble = |source| OpenError::from_database(path.to_owned(), source);
     connection.execute("BEGIN IMMEDIATE").await.map_err(trouble)?;
     // Another process may have been faster.
-    if version(connection).await.map_err(trouble)? == known() {
+    let found = version(connection).await.map_err(trouble)?;
+    if found >= known() {
         connection.execute("ROLLBACK").await.map_err(trouble)?;
         return Ok(());
     }
@@ -195,10 +199,10 @@ async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), O
         .fetch_one(&mut *connection)
         .await
         .map_err(trouble)?;
-    if strangers > 0 {
+    if found == 0 && strangers > 0 {
         return Err(OpenError::NotOurs { path: path.to_owned() });
     }
-    for migration in MIGRATIONS {
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         connection.execute(*migration).await.map_err(trouble)?;
     }
     let stamp = format!(

@@ -64,7 +64,12 @@ fn the_holder_of_an_access_token_has_one_name() {
     let text = format!("token:{id}");
     assert_eq!(text.parse(), Ok(Principal::Token(id)));
     assert_eq!(Principal::Token(id).to_string(), text);
-    for text in ["token:", "token:t_", "token:s_01jcr0000000000000000000zz", "Token:t_01jcr0000000000000000000zz"] {
+    for text in [
+        "token:",
+        "token:t_",
+        "token:s_01jcr0000000000000000000zz",
+        "Token:t_01jcr0000000000000000000zz",
+    ] {
         assert!(text.parse::<Principal>().is_err(), "{text}");
     }
 }
