@@ -9,10 +9,12 @@ use crate::fault::{self, Fault};
 
 mod journal;
 mod policy;
+mod token;
 mod tools;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
+pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 pub(crate) use tools::{
     ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
     ToolsSearch, ToolsShow, ToolsStubs,
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     /// Tool servers: list, test, log in
     #[command(subcommand)]
     Servers(ServersCommand),
+    /// Access to our own doors: make, list and revoke access tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Check, show, explain and compare policies
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -96,6 +101,7 @@ impl Command {
             | Command::Exec(_)
             | Command::Tools(_)
             | Command::Servers(_)
+            | Command::Token(_)
             | Command::Policy(_)
             | Command::Session(_)
             | Command::Audit(_)

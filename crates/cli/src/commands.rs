@@ -20,6 +20,7 @@ mod probe;
 mod run;
 mod servers;
 mod session;
+mod token;
 mod tools;
 mod trust;
 
@@ -30,6 +31,7 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
         Command::Exec(exec) => run::program(exec, settings, printer).await,
         Command::Tools(tools) => Box::pin(tools::start(tools, settings, printer)).await,
         Command::Servers(servers) => Box::pin(servers::start(servers, settings, printer)).await,
+        Command::Token(token) => token::start(token, settings, printer).await,
         Command::Policy(policy) => policy::start(policy, settings, printer).await,
         Command::Session(session) => session::start(session, settings, printer).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,
