@@ -1,0 +1,5 @@
+//! The front doors: how agents, programs and people reach the engine.
+//!
+//! MCP over stdio and HTTP, and the JSON API. It turns what came in from outside into what [`ringfence_engine`] is asked, and
+//! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
+#![forbid(unsafe_code)]
