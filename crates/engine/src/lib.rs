@@ -9,6 +9,7 @@ mod door;
 mod engine;
 mod execution;
 mod guest;
+pub mod kept;
 mod outcome;
 mod refusal;
 mod report;

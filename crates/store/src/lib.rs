@@ -11,6 +11,7 @@
 mod audit;
 mod check;
 mod database;
+mod execution;
 mod home;
 mod lease;
 mod open;
@@ -22,6 +23,7 @@ mod token;
 mod writer;
 
 pub use open::{OpenError, Store};
+pub use execution::Executions;
 pub use session::{AdoptError, Execution, Opening, Session, Sessions};
 
 pub use lease::{DeadLease, Holder, Lease, LeaseError, Resource};

@@ -218,6 +218,17 @@ impl Store {
         Ok((same && found.revoked.is_none()).then_some(found))
     }
 
+    /// The access token of this id.
+    pub async fn token(&self, id: TokenId) -> Result<Option<AccessToken>, ReadError> {
+        let mut reader = self.reader().await?;
+        let row = sqlx::query("SELECT id, name, scope, created, used, revoked FROM tokens WHERE id = ?")
+            .bind(id.to_string())
+            .fetch_optional(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        row.as_ref().map(token).transpose()
+    }
+
     /// Notes that an access token was used now.
     pub async fn token_used(&self, id: TokenId) -> Result<(), RecordError> {
         let mut connection = database::connect(&self.home.database()).await.map_err(record_error)?;
