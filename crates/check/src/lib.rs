@@ -196,10 +196,12 @@ impl TypeCheck {
     }
 
     /// Ends the checkers and waits until nothing of them is left.
-    pub async fn end(self) {
-        let seats = [self.typescript, self.python].into_iter().flatten();
-        for resident in seats.filter_map(|seat| seat.into_inner().resident) {
-            resident.end().await;
+    pub async fn end(&self) {
+        for seat in [&self.typescript, &self.python].into_iter().flatten() {
+            let resident = seat.lock().await.resident.take();
+            if let Some(resident) = resident {
+                resident.end().await;
+            }
         }
     }
 }

@@ -108,6 +108,7 @@ impl Resident {
             args,
             stdin: Some(stdin),
             door: None,
+            wall: None,
         };
         let ear = Ear {
             decoder: Decoder::default(),

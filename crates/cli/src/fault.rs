@@ -162,26 +162,11 @@ impl From<OpenError> for Fault {
 
 impl From<RunError> for Fault {
     fn from(error: RunError) -> Fault {
-        use ringfence_sandbox::RunError as Sandbox;
-        match &error {
-            RunError::Record(error) => error.clone().into(),
-            RunError::Launch(error) => launch(error),
-            RunError::Run(Sandbox::NoPython) => {
-                Fault::not_found("language.missing", "there is no Python on this machine")
-                    .hint("install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`")
-            }
-            RunError::Run(Sandbox::Job { .. }) => {
-                Fault::ours("job.size", chain(&error)).hint("give less of it, or use `--file`")
-            }
-            RunError::Run(_) => {
-                Fault::ours("sandbox.failed", chain(&error)).hint("`ringfence doctor` shows what works here")
-            }
-            RunError::Put(_) => Fault::ours("files.in", chain(&error)),
-            RunError::Collect(_) => Fault::ours("files.out", chain(&error)),
-            RunError::Lease(_) => Fault::ours("store.lease", chain(&error)),
-            RunError::Entropy(_) => Fault::ours("start.entropy", chain(&error)),
-            RunError::Unanswered(_) | RunError::Unnoted(_) => Fault::ours("call.broken", chain(&error)),
+        match error.code() {
+            code @ "language.missing" => Fault::not_found(code, "there is no Python on this machine"),
+            code => Fault::ours(code, error.chain()),
         }
+        .maybe_hint(error.hint())
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use ringfence_catalog::{Catalog, Described, Detail, Found, Language, Listed, Noted, Notes, Search, Tool, View};
 use ringfence_gateway::Gateway;
 use ringfence_policy::{History, Policy, Verdict};
-use ringfence_sandbox::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::execution::ErrorReport;
 
 /// What one policy may see of the tools.
 #[derive(Debug, Clone)]
@@ -108,8 +109,8 @@ impl Discover {
         ask(&view)
     }
 
-    /// `search` of a program.
-    pub(crate) async fn search(&self, body: &str) -> Result<String, Refusal> {
+    /// `search` of a program or a client: a question and an answer in JSON.
+    pub async fn search(&self, body: &str) -> Result<String, ErrorReport> {
         let mut ask: SearchAsk = read(body, "search")?;
         ask.intents.extend(ask.query.take());
         let search = Search {
@@ -123,8 +124,8 @@ impl Discover {
         told(self.find(&search).await)
     }
 
-    /// `describe` of a program.
-    pub(crate) async fn describe(&self, body: &str) -> Result<String, Refusal> {
+    /// `describe` of a program or a client: a question and an answer in JSON.
+    pub async fn describe(&self, body: &str) -> Result<String, ErrorReport> {
         let ask: DescribeAsk = read(body, "describe")?;
         let language = ask.language.unwrap_or(self.language);
         told(
@@ -133,8 +134,8 @@ impl Discover {
         )
     }
 
-    /// `list` of a program.
-    pub(crate) async fn list(&self, body: &str) -> Result<String, Refusal> {
+    /// `list` of a program or a client: a question and an answer in JSON.
+    pub async fn list(&self, body: &str) -> Result<String, ErrorReport> {
         let ask: ListAsk = read(body, "list")?;
         told(
             self.browse(ask.server.as_deref(), ask.domain.as_deref(), ask.cursor.as_deref())
@@ -193,8 +194,8 @@ fn question(error: impl std::error::Error) -> DiscoverError {
     DiscoverError::Question(error.to_string())
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, Refusal> {
-    serde_json::from_str(body).map_err(|error| Refusal {
+fn read<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, ErrorReport> {
+    serde_json::from_str(body).map_err(|error| ErrorReport {
         code: "tool.arguments".to_owned(),
         message: format!("`{what}` cannot be asked so: {error}"),
         rule: None,
@@ -211,19 +212,19 @@ fn read<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, Ref
     })
 }
 
-fn told(answer: Result<impl Serialize, DiscoverError>) -> Result<String, Refusal> {
-    let refusal = |code: &str, message: String| Refusal {
+fn told(answer: Result<impl Serialize, DiscoverError>) -> Result<String, ErrorReport> {
+    let report = |code: &str, message: String| ErrorReport {
         code: code.to_owned(),
         message,
         rule: None,
         hint: None,
     };
     match answer {
-        Ok(answer) => serde_json::to_string(&answer).map_err(|error| refusal("tool.result", error.to_string())),
-        Err(error @ DiscoverError::NoTools) => Err(Refusal {
+        Ok(answer) => serde_json::to_string(&answer).map_err(|error| report("tool.result", error.to_string())),
+        Err(error @ DiscoverError::NoTools) => Err(ErrorReport {
             hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
-            ..refusal("tools.none", error.to_string())
+            ..report("tools.none", error.to_string())
         }),
-        Err(error) => Err(refusal("tool.arguments", error.to_string())),
+        Err(error) => Err(report("tool.arguments", error.to_string())),
     }
 }

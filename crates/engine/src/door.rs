@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::discover::Discover;
-use crate::run::RunError;
+use crate::error::RunError;
+use crate::execution::ErrorReport;
 
 /// Calls and answers that may wait on each way through the door.
 pub(crate) const ROOM: usize = 1024;
@@ -111,9 +112,9 @@ async fn answer(
             }),
             Err(Stopped::Unrecorded(error)) => return Err(error),
         },
-        Ask::Search => discover.search(&asked.body).await,
-        Ask::Describe => discover.describe(&asked.body).await,
-        Ask::List => discover.list(&asked.body).await,
+        Ask::Search => discover.search(&asked.body).await.map_err(told),
+        Ask::Describe => discover.describe(&asked.body).await.map_err(told),
+        Ask::List => discover.list(&asked.body).await.map_err(told),
     };
     let answered = Answered {
         number: asked.number,
@@ -122,4 +123,13 @@ async fn answer(
     // A program that has ended no longer listens.
     let _ = answers.send(answered).await;
     Ok(())
+}
+
+fn told(error: ErrorReport) -> Refusal {
+    Refusal {
+        code: error.code,
+        message: error.message,
+        rule: error.rule,
+        hint: error.hint,
+    }
 }

@@ -1,26 +1,37 @@
 //! What lives as long as the process: the store, the lease, the backend, and the switches of what runs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
 use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
-use ringfence_journal::{Event, Kind, Principal, Recorder as _, SessionId};
+use ringfence_journal::{Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
-use ringfence_sandbox::{LaunchError, Native, Pool, Spec, Stop, WorkerProgram};
+use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, mpsc};
 
+use crate::ask::Front;
 use crate::discover::Discover;
 use crate::guest::Guests;
+use crate::runs::Runs;
+use crate::session::Sessions;
 use crate::sweep;
-
-type Switches = Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>;
+use crate::switch::{self, Switches};
 
 /// Sandboxes of one kind that wait warm.
-const MOST_IDLE: usize = 8;
+const MOST_IDLE: usize = 32;
+/// Executions that run at once; more wait for a place.
+const MOST_AT_ONCE: usize = 64;
+/// Principals whose type checkers stand.
+const MOST_CHECKERS: usize = 4;
+/// How often it is looked whether everybody has let go, and when.
+const PARTING: u32 = 400;
+const A_MOMENT: Duration = Duration::from_millis(5);
 
 /// What the engine is made with.
 #[derive(Clone)]
@@ -41,6 +52,8 @@ pub struct Settings {
     pub checkers: Tools,
     /// What `env:NAME` and `${NAME}` in a server's entry read.
     pub environment: ringfence_gateway::Environment,
+    /// What holds for those who come through a front door; none: there is no such door.
+    pub front: Option<Front>,
 }
 
 impl fmt::Debug for Settings {
@@ -71,20 +84,44 @@ pub enum OpenError {
 }
 
 /// The engine.
-#[derive(Debug)]
 pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) store: Arc<Store>,
     pub(crate) lease: Lease,
     pub(crate) native: Arc<Native>,
-    pub(crate) pool: Pool,
+    pub(crate) pool: Arc<Pool>,
     gateway: Option<Arc<Gateway>>,
     guests: Arc<Guests>,
-    pub(crate) check: TypeCheck,
-    switches: Switches,
+    checks: Mutex<Vec<(Principal, Arc<TypeCheck>)>>,
+    pub(crate) switches: Switches,
+    pub(crate) sessions: Sessions,
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) places: Semaphore,
+    closing: AtomicBool,
+    /// Sessions that another process asked to stop.
+    stopped: Mutex<Option<mpsc::UnboundedReceiver<SessionId>>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Engine {
+    /// An engine for front doors, which ends what nobody uses and keeps sandboxes ready.
+    pub async fn serve(settings: Settings) -> Result<Arc<Engine>, OpenError> {
+        let engine = Arc::new(Engine::open(settings).await?);
+        if let Some(front) = &engine.settings.front {
+            let (front, stopped) = (front.clone(), lock(&engine.stopped).take());
+            Engine::attend(&engine, &front, stopped);
+        }
+        Ok(engine)
+    }
+
     /// Opens the data folder, sweeps after the dead, and gets the backend ready.
     pub async fn open(settings: Settings) -> Result<Engine, OpenError> {
         let worker = tokio::task::spawn_blocking(WorkerProgram::load);
@@ -96,9 +133,9 @@ impl Engine {
         for path in native.remains() {
             lease.note(Resource::Cgroup { path })?;
         }
-        let switches = Arc::new(Mutex::new(HashMap::new()));
-        listen(&store, &lease, &switches)?;
-        let pool = Pool::new(Arc::clone(&native), MOST_IDLE);
+        let (switches, runs) = (Switches::default(), Arc::new(Runs::default()));
+        let stopped = switch::listen(&store, &lease, &switches, &runs)?;
+        let pool = Arc::new(Pool::new(Arc::clone(&native), MOST_IDLE));
         let guests = Arc::new(Guests::new(
             Arc::clone(&native),
             settings.server_policies.clone(),
@@ -106,7 +143,6 @@ impl Engine {
             settings.home.join("workspaces"),
         ));
         let gateway = gateway(&settings, &guests);
-        let check = TypeCheck::new(Arc::clone(&native), settings.checkers.clone());
         Ok(Engine {
             settings,
             store,
@@ -115,8 +151,13 @@ impl Engine {
             pool,
             gateway,
             guests,
-            check,
+            checks: Mutex::default(),
             switches,
+            sessions: Sessions::default(),
+            runs,
+            places: Semaphore::new(MOST_AT_ONCE),
+            closing: AtomicBool::new(false),
+            stopped: Mutex::new(Some(stopped)),
         })
     }
 
@@ -154,10 +195,12 @@ impl Engine {
             pool,
             gateway,
             guests,
-            check,
+            checks,
             ..
         } = self;
-        check.end().await;
+        for (_, check) in checks.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            check.end().await;
+        }
         if let Some(gateway) = gateway {
             gateway.upstreams().close();
             guests.gone().await;
@@ -176,36 +219,70 @@ impl Engine {
         store.leave().await;
     }
 
-    /// Makes `count` sandboxes for TypeScript ready ahead of time.
-    pub async fn warm(&self, spec: &Arc<Spec>, count: usize) -> Result<(), ringfence_sandbox::TakeError> {
-        let principal = self.settings.principal.to_string();
-        self.pool
-            .warm(spec, ringfence_sandbox::Language::TypeScript, &principal, count)
-            .await
-    }
-
-    /// A switch that ends what runs in `session`, also when another process pulls it.
-    pub(crate) fn switch(&self, session: SessionId) -> (Switch, Stop) {
-        let (sender, stop) = Stop::new();
-        self.switches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(session, sender);
-        (
-            Switch {
-                session,
-                switches: Arc::clone(&self.switches),
-            },
-            stop,
-        )
-    }
-
-    /// Ends what runs in this process: all of it.
-    pub fn cancel_all(&self) {
-        for switch in self.switches.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            switch.send_replace(true);
+    /// The same for an engine that others hold: once they have let go of it.
+    pub async fn part(mut engine: Arc<Engine>) {
+        for _ in 0..PARTING {
+            match Arc::try_unwrap(engine) {
+                Ok(engine) => return engine.leave().await,
+                Err(held) => engine = held,
+            }
+            tokio::time::sleep(A_MOMENT).await;
         }
+        tracing::warn!("somebody still holds the engine; the next start sweeps after it");
+        engine.store.leave().await;
     }
+
+    /// The type checkers of a principal: they are guests, and serve nobody else.
+    pub(crate) fn check(&self, who: Principal) -> Arc<TypeCheck> {
+        let mut checks = lock(&self.checks);
+        if let Some((_, check)) = checks.iter().find(|(principal, _)| *principal == who) {
+            return Arc::clone(check);
+        }
+        if checks.len() >= MOST_CHECKERS {
+            // Dropped once whoever uses it is done, which ends it.
+            checks.remove(0);
+        }
+        let check = Arc::new(TypeCheck::new(Arc::clone(&self.native), self.settings.checkers.clone()));
+        checks.push((who, Arc::clone(&check)));
+        check
+    }
+
+    /// Where the places on disk of a session are made.
+    pub(crate) fn folders(&self, session: SessionId) -> PathBuf {
+        self.settings.home.join("workspaces").join(session.to_string())
+    }
+
+    /// Makes sandboxes ready for requests that say nothing of their own.
+    pub async fn warm(&self, language: Language, count: usize) -> Result<(), crate::error::RunError> {
+        let Some(front) = &self.settings.front else {
+            return Ok(());
+        };
+        // A policy that cannot be held is refused to whoever asks, not here.
+        if let Ok(spec) = self.spec(&front.policy, &self.settings.home.join("workspaces"), false)
+            && spec.is_lasting()
+        {
+            self.pool.warm(&spec, language, count).await?;
+        }
+        Ok(())
+    }
+
+    /// How the pool of sandboxes did.
+    pub fn pool_counts(&self) -> PoolCounts {
+        self.pool.counts()
+    }
+
+    /// Whether no more requests are taken.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn close_door(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The door to the configured servers; without any there is none.
@@ -219,50 +296,4 @@ fn gateway(settings: &Settings, guests: &Arc<Guests>) -> Option<Arc<Gateway>> {
     };
     let upstreams = Upstreams::new(settings.servers.clone(), Keep::new(&settings.home), options);
     Some(Arc::new(Gateway::new(upstreams, Learnt::open(&settings.home))))
-}
-
-/// A session's switch, gone when the session is.
-#[derive(Debug)]
-pub(crate) struct Switch {
-    session: SessionId,
-    switches: Switches,
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        self.switches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.session);
-    }
-}
-
-/// Hears what other processes ask this one to stop, writes it down, and stops it.
-fn listen(store: &Arc<Store>, lease: &Lease, switches: &Switches) -> Result<(), LeaseError> {
-    let mut stops = store.stops(lease)?;
-    let (store, switches) = (Arc::clone(store), Arc::clone(switches));
-    tokio::spawn(async move {
-        loop {
-            let stop = match stops.next().await {
-                Ok(stop) => stop,
-                Err(error) => {
-                    tracing::error!(%error, "cannot hear requests to stop any more");
-                    return;
-                }
-            };
-            let asked = Event::host(stop.session, None, Kind::StopRequested { by: stop.by });
-            // The one act that is not held up by its record: what should end, ends.
-            if let Err(error) = store.record(asked).await {
-                tracing::error!(%error, session = %stop.session, "a request to stop could not be written down");
-            }
-            if let Some(switch) = switches
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(&stop.session)
-            {
-                switch.send_replace(true);
-            }
-        }
-    });
-    Ok(())
 }

@@ -93,6 +93,7 @@ impl Guests {
             args: spawn.args.to_vec(),
             stdin: Some(pieces),
             door: None,
+            wall: None,
         };
         let (switch, mut stop) = Stop::new();
         let server = spawn.server.to_owned();

@@ -4,24 +4,37 @@
 //! its own, and knows neither MCP, HTTP and terminals above it nor SQL and system calls below it. Read [`run`] first.
 #![forbid(unsafe_code)]
 
+mod ask;
 mod discover;
 mod door;
 mod engine;
+mod error;
 mod execution;
+mod front;
 mod guest;
 pub mod kept;
 mod outcome;
+mod record;
 mod refusal;
 mod report;
 pub mod run;
+mod runs;
+mod session;
+mod stay;
 mod sweep;
+mod switch;
 mod typed;
 mod words;
 
+pub use ask::{Ask, Front, Trace};
+
 pub use discover::{Discover, DiscoverError, notes, offers};
 pub use engine::{Engine, OpenError, Settings};
+pub use error::RunError;
 pub use execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 pub use refusal::Refusal;
 pub use ringfence_check::{Location, Tools};
-pub use run::{Input, Program, RunCode, RunError};
+pub use ringfence_sandbox::{Language, PoolCounts};
+pub use run::{Input, Out, Program, RunCode, Source};
+pub use runs::{Ending, Part, Progress, Running, WaitError};
 pub use words::{Live, Stream};

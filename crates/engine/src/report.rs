@@ -1,13 +1,8 @@
 //! What an execution is told as: its events' parts, and the result that people and programs get.
 
-use std::path::{Path, PathBuf};
-
 use ringfence_check::Location;
 use ringfence_gateway::Made;
-use ringfence_journal::{
-    By, Enforcement, ExecutionId, FileIn, Hash, Kind, Limits, Output, PolicyRef, SessionId, Text, Truncated, Usage,
-};
-use ringfence_policy::Policy;
+use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
 use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
 use serde_json::value::RawValue;
 
@@ -15,16 +10,7 @@ use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenRepo
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
 use crate::run::{Program, RunCode};
-
-/// An open session: its policy, and the names of both.
-pub(crate) struct Session {
-    pub(crate) id: SessionId,
-    pub(crate) execution: ExecutionId,
-    pub(crate) policy: Policy,
-    pub(crate) policy_ref: PolicyRef,
-    pub(crate) enforcement: Vec<Enforcement>,
-    pub(crate) folders: PathBuf,
-}
+use crate::session::Session;
 
 pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
     let (language, program, code) = match &request.program {
@@ -50,7 +36,6 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
     };
     let limits = session.policy.limits();
     let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     Kind::ExecutionStarted {
         language: Text::clean(language),
         program: Some(Text::clean(program)),
@@ -61,11 +46,11 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
             .iter()
             .map(|file| FileIn {
                 path: Text::clean(file.name.as_str()),
-                bytes: bytes(&file.from),
+                bytes: file.from.bytes(),
             })
             .collect(),
         limits: Limits {
-            wall_ms: milliseconds(limits.wall),
+            wall_ms: milliseconds(request.timeout.map_or(limits.wall, |timeout| timeout.min(limits.wall))),
             cpu_ms: milliseconds(limits.cpu_time),
             memory_bytes: Some(limits.memory.get()),
             processes: Some(u64::from(limits.processes)),
@@ -73,6 +58,7 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
             disk_bytes: None,
             output_bytes: Some(limits.output.get()),
         },
+        client: request.client.clone(),
     }
 }
 

@@ -6,31 +6,29 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringfence_gateway::Pass;
-use ringfence_journal::{
-    By, Event, ExecutionId, FileOut, Kind, NoEntropy, Output, PolicyRef, RecordError, Recorder as _, SessionId, Text,
-    files_out, output_parts,
-};
-use ringfence_policy::{JournalOutput, Policy, RelPath};
-use ringfence_sandbox::{
-    CollectError, Collected, Door, Ended, Language, LaunchError, Options, PutError, Sandbox, Spec, Stop, Task,
-};
-use ringfence_store::{LeaseError, Opening, Resource};
+use ringfence_journal::{Client, Enforcement, ExecutionId, SessionId};
+use ringfence_policy::{Policy, RelPath};
+use ringfence_sandbox::{Collected, Door, Ended, Language, Options, Sandbox, Spec, Stop, Task};
 use tokio::sync::mpsc;
 
 use crate::door::{self, Keeper};
 use crate::engine::Engine;
+use crate::error::RunError;
 use crate::execution::Execution;
+use crate::record::note_attempts;
 use crate::refusal::Refusal;
-use crate::report::{self, Session};
+use crate::report;
+use crate::session::Session;
 use crate::words::{Kept, Live};
 
-/// A request to run something once, in a session of its own.
+/// Something to run once.
 #[derive(Debug)]
 pub struct RunCode {
     /// The policy in force.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// What to run.
     pub program: Program,
     /// What it finds as arguments.
@@ -40,9 +38,41 @@ pub struct RunCode {
     /// What it reads, in pieces.
     pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
     /// Where new and changed files go.
-    pub out: Option<PathBuf>,
+    pub out: Out,
     /// Refuse what is only watched.
     pub require_hard: bool,
+    /// How long it may take, where that is less than the policy allows.
+    pub timeout: Option<Duration>,
+    /// Who asked for it, if a client did.
+    pub client: Option<Client>,
+}
+
+impl RunCode {
+    /// A program with nothing around it.
+    pub fn new(policy: Policy, program: Program) -> RunCode {
+        RunCode {
+            policy: Arc::new(policy),
+            program,
+            args: Vec::new(),
+            files: Vec::new(),
+            stdin: None,
+            out: Out::Nowhere,
+            require_hard: false,
+            timeout: None,
+            client: None,
+        }
+    }
+}
+
+/// Where new and changed files go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Out {
+    /// They are named only.
+    Nowhere,
+    /// To a folder of the user's.
+    Folder(PathBuf),
+    /// To a folder of ours, which ends with this process.
+    Kept(PathBuf),
 }
 
 /// What to run.
@@ -80,96 +110,127 @@ impl Program {
             Program::Shell { .. } | Program::Named(_) => None,
         }
     }
+
+    pub(crate) fn language(&self) -> Language {
+        match self {
+            Program::Code { language, .. } => *language,
+            Program::Shell { .. } | Program::Named(_) => Language::Program,
+        }
+    }
 }
 
 /// A file to bring in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Where it is on the host.
-    pub from: PathBuf,
+    /// Where it comes from.
+    pub from: Source,
     /// What it is called in the workspace.
     pub name: RelPath,
 }
 
-/// Why an execution has no result. What the program did wrong is never here.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The journal: without a record nothing happens.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// The sandbox.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// The execution.
-    #[error(transparent)]
-    Run(#[from] ringfence_sandbox::RunError),
-    /// A file going in.
-    #[error(transparent)]
-    Put(#[from] PutError),
-    /// Files coming out.
-    #[error(transparent)]
-    Collect(#[from] CollectError),
-    /// This process's claim.
-    #[error(transparent)]
-    Lease(#[from] LeaseError),
-    /// An id.
-    #[error(transparent)]
-    Entropy(#[from] NoEntropy),
-    /// A call of the program.
-    #[error("a call ended without an answer")]
-    Unanswered(#[source] tokio::task::JoinError),
-    /// What the program tried.
-    #[error("what the program tried could not be written down")]
-    Unnoted(#[source] tokio::task::JoinError),
+/// Where a file comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file of the host's.
+    Path(PathBuf),
+    /// The request itself.
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Source::Path(path) => std::fs::metadata(path).map_or(0, |found| found.len()),
+            Source::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
 }
 
 impl Engine {
-    /// Runs `request` to its end, showing output to `live` as it comes.
-    pub async fn run(&self, mut request: RunCode, live: &mut dyn Live) -> Result<Execution, RunError> {
-        let (id, execution) = (SessionId::generate()?, ExecutionId::generate()?);
-        let (_switch, mut stop) = self.switch(id);
-        let folders = self.settings.home.join("workspaces").join(id.to_string());
-        let policy = request.policy.clone();
-        let policy_ref = PolicyRef {
-            name: Text::clean(policy.name()),
-            digest: Text::clean(policy.digest()),
-        };
-        let mut session = Session {
-            id,
-            execution,
-            policy,
-            policy_ref,
-            enforcement: Vec::new(),
-            folders,
-        };
-        let spec = match self.spec(&session, &request) {
+    /// Runs `request` to its end in a session of its own, showing output to `live` as it comes.
+    pub async fn run(&self, request: RunCode, live: &mut dyn Live) -> Result<Execution, RunError> {
+        let ids = (SessionId::generate()?, ExecutionId::generate()?);
+        let (_switch, mut stop) = self.switch(ids.0);
+        let (principal, policy) = (self.settings.principal, Arc::clone(&request.policy));
+        let session = Session::new(ids, principal, policy, self.folders(ids.0));
+        self.run_alone(session, request, live, &mut stop).await
+    }
+
+    pub(crate) async fn run_alone(
+        &self,
+        mut session: Session,
+        mut request: RunCode,
+        live: &mut dyn Live,
+        stop: &mut Stop,
+    ) -> Result<Execution, RunError> {
+        let spec = match self.spec(&session.policy, &session.folders, request.require_hard) {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
         };
-        session.enforcement = self.native.enforcement(&spec).iter().map(report::enforcement).collect();
-        if self.gateway().is_some() {
-            session.enforcement.push(report::at_the_door());
+        session.enforcement = self.enforcement(&spec);
+        let found = Box::pin(self.type_errors(&session, &request.program)).await;
+        if !found.is_empty() {
+            self.open_session(&session).await?;
+            let execution = self.not_run(&session, &request, found).await?;
+            self.close_session((session.id, &session.folders), "done").await?;
+            return Ok(execution);
         }
-        self.open_session(&session).await?;
-        let result = match Box::pin(self.type_errors(&session, &request.program)).await {
-            found if found.is_empty() => Box::pin(self.run_in(&session, &spec, &mut request, live, &mut stop)).await,
-            found => self.not_run(&session, &request, found).await,
-        };
-        self.close_session(&session, result.as_ref().err()).await?;
-        result
+        let mut opened = false;
+        let ran = Box::pin(self.in_a_new_place(&session, &spec, &mut request, live, stop, &mut opened)).await;
+        if let Err(error) = &ran {
+            if !opened {
+                self.open_session(&session).await?;
+            }
+            let reason = format!("failed: {error}");
+            self.close_session((session.id, &session.folders), &reason).await?;
+        }
+        ran
     }
 
-    async fn run_in(
+    async fn in_a_new_place(
         &self,
         session: &Session,
         spec: &Arc<Spec>,
         request: &mut RunCode,
         live: &mut dyn Live,
         stop: &mut Stop,
+        opened: &mut bool,
     ) -> Result<Execution, RunError> {
-        let mut sandbox = self.native.launch(spec).await?;
-        let before = bring_in(&sandbox, &request.files)?;
-        self.record(session, report::started(session, request)).await?;
+        let language = request.program.language();
+        if spec.has_folders() {
+            self.note_folder(&session.folders)?;
+        }
+        let mut sandbox = self.place(spec, language, session.principal).await?;
+        let before = bring_in(&sandbox, BTreeMap::new(), &request.files)?;
+        // Two records, one commit: nothing happens between them.
+        let (open, started) = tokio::join!(
+            self.open_session(session),
+            self.record(session, report::started(session, request))
+        );
+        open?;
+        *opened = true;
+        started?;
+        let (ended, execution) = self
+            .execute(session, &mut sandbox, request, &before, live, stop)
+            .await?;
+        // The kernel takes the sandbox down, or it is made ready again, while its end is written.
+        let written = self.journal_end(session, &ended, &execution, Some("done"));
+        let (gone, written) = tokio::join!(self.put_back(sandbox, language, session.principal), written);
+        gone?;
+        written?;
+        Ok(execution)
+    }
+
+    /// One execution in a sandbox that stands, after its start was written down and before its end is.
+    pub(crate) async fn execute(
+        &self,
+        session: &Session,
+        sandbox: &mut Sandbox,
+        request: &mut RunCode,
+        before: &BTreeMap<String, String>,
+        live: &mut dyn Live,
+        stop: &mut Stop,
+    ) -> Result<(Ended, Execution), RunError> {
         let (mut kept, attempts) = Kept::new(live);
         let noted = tokio::spawn(note_attempts(
             Arc::clone(&self.store),
@@ -184,6 +245,7 @@ impl Engine {
             args: std::mem::take(&mut request.args),
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
+            wall: request.timeout,
         };
         let (ended, calls) = match &keeper {
             None => (sandbox.run(task, &mut kept, stop).await?, Vec::new()),
@@ -197,30 +259,25 @@ impl Engine {
         let (stdout, stderr) = kept.finish();
         // Every attempt is in the journal before the end is.
         noted.await.map_err(RunError::Unnoted)??;
-        let collected = self
-            .take_out(session, &sandbox, &before, request.out.as_deref())
-            .await?;
+        let collected = self.take_out(session, sandbox, before, &request.out).await?;
         let mut execution = report::result(session, &ended, &collected, &(stdout, stderr));
         report::add_calls(&mut execution, &calls);
-        // The kernel takes the sandbox down while its end is written.
-        let (gone, written) = tokio::join!(sandbox.end(), self.journal_end(session, &ended, &execution));
-        gone?;
-        written?;
-        Ok(execution)
+        Ok((ended, execution))
     }
 
     /// Whoever answers the calls of a program that can make any.
     fn keeper(&self, session: &Session, request: &RunCode) -> Option<Keeper> {
         let language = request.program.stubs()?;
-        let (gateway, policy) = (Arc::clone(self.gateway()?), Arc::new(session.policy.clone()));
+        let (gateway, policy) = (Arc::clone(self.gateway()?), Arc::clone(&session.policy));
         let discover = self.discover(Arc::clone(&policy), language);
-        let pass = Pass::new(gateway, policy, Arc::clone(&self.store), session.id, session.execution);
+        let ids = (session.id, session.execution);
+        let pass = Pass::new(gateway, policy, Arc::clone(&self.store), ids, Arc::clone(&session.past));
         Some(Keeper::new(Arc::new(pass), discover))
     }
 
-    /// The place this session needs, or why it cannot be had.
-    fn spec(&self, session: &Session, request: &RunCode) -> Result<Arc<Spec>, Refusal> {
-        if let Some(unbuilt) = session.policy.unbuilt(&Engine::built()).first() {
+    /// The place that a policy needs, or why it cannot be had.
+    pub(crate) fn spec(&self, policy: &Policy, folders: &Path, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
+        if let Some(unbuilt) = policy.unbuilt(&Engine::built()).first() {
             return Err(Refusal {
                 code: "policy.unbuilt",
                 message: format!("`{}` {}", unbuilt.key, unbuilt.why),
@@ -230,11 +287,11 @@ impl Engine {
         }
         let options = Options {
             python: self.settings.python.clone(),
-            folders: Some(session.folders.clone()),
+            folders: Some(folders.to_owned()),
         };
-        let spec = Spec::new(&session.policy, &options).map_err(|error| report::cannot_place(&error))?;
+        let spec = Spec::new(policy, &options).map_err(|error| report::cannot_place(&error))?;
         let soft = self.native.soft_rules(&spec);
-        match (request.require_hard, soft.first()) {
+        match (require_hard, soft.first()) {
             (true, Some(first)) => Err(Refusal {
                 code: "policy.soft",
                 message: format!("`{}` can only be held by {} here", first.rule, first.by.name()),
@@ -245,60 +302,15 @@ impl Engine {
         }
     }
 
-    async fn open_session(&self, session: &Session) -> Result<(), RunError> {
-        // Noted before it is made, so that a crash in between leaves nothing behind.
-        self.lease.note(Resource::Folder {
-            path: session.folders.clone(),
-        })?;
-        let opening = Opening {
-            session: session.id,
-            principal: self.settings.principal,
-            policy: session.policy_ref.clone(),
-            policy_json: session.policy.to_json().to_string(),
-            backend: Text::clean("native"),
-            enforcement: session.enforcement.clone(),
-            durable: session.policy.audit().durable,
-            uid: None,
-        };
-        self.store.open_session(&self.lease, opening).await?;
-        Ok(())
-    }
-
-    async fn refuse(&self, session: Session, refusal: Refusal) -> Result<Execution, RunError> {
-        self.open_session(&session).await?;
-        let kind = Kind::Refused {
-            code: Text::clean(refusal.code),
-            rule: Text::clean(&refusal.rule),
-            hint: refusal.hint.as_deref().map(Text::clean),
-        };
-        self.record(&session, kind).await?;
-        self.close_session(&session, None).await?;
-        Ok(report::refused(&session, refusal))
-    }
-
-    async fn close_session(&self, session: &Session, error: Option<&RunError>) -> Result<(), RunError> {
-        match std::fs::remove_dir_all(&session.folders) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(folder = %session.folders.display(), %error, "a workspace could not be removed");
-            }
-            _ => self.lease.forget(&Resource::Folder {
-                path: session.folders.clone(),
-            })?,
-        }
-        let reason = error.map_or_else(|| "done".to_owned(), |error| format!("failed: {error}"));
-        self.record(
-            session,
-            Kind::SessionClosed {
-                reason: Text::clean(&reason),
-            },
-        )
-        .await
-    }
-
-    pub(crate) async fn record(&self, session: &Session, kind: Kind) -> Result<(), RunError> {
-        let execution = (!matches!(kind, Kind::SessionClosed { .. })).then_some(session.execution);
-        self.store.record(Event::host(session.id, execution, kind)).await?;
-        Ok(())
+    /// What holds each rule.
+    pub(crate) fn enforcement(&self, spec: &Spec) -> Vec<Enforcement> {
+        let by_the_place = self.native.enforcement(spec);
+        let at_the_door = self.gateway().map(|_| report::at_the_door());
+        by_the_place
+            .iter()
+            .map(report::enforcement)
+            .chain(at_the_door)
+            .collect()
     }
 
     /// What is new in the workspace; written down before it is copied out.
@@ -307,81 +319,21 @@ impl Engine {
         session: &Session,
         sandbox: &Sandbox,
         before: &BTreeMap<String, String>,
-        to: Option<&Path>,
+        out: &Out,
     ) -> Result<Collected, RunError> {
         let collected = sandbox.collect(before, &session.policy.fs().deny)?;
-        if let Some(to) = to {
-            let files: Vec<FileOut> = collected
-                .files
-                .iter()
-                .map(|file| FileOut {
-                    path: Text::clean(file.path.as_str()),
-                    bytes: file.bytes,
-                    sha256: Text::clean(&file.sha256),
-                })
-                .collect();
-            for kind in files_out(&files) {
-                self.record(session, kind).await?;
+        let to = match out {
+            Out::Folder(to) => to,
+            Out::Kept(to) if !collected.files.is_empty() => {
+                self.note_folder(to)?;
+                to
             }
-            sandbox.copy_out(&collected.files, to)?;
-        }
+            Out::Nowhere | Out::Kept(_) => return Ok(collected),
+        };
+        self.record_files(session, &collected).await?;
+        sandbox.copy_out(&collected.files, to)?;
         Ok(collected)
     }
-
-    async fn journal_end(&self, session: &Session, ended: &Ended, execution: &Execution) -> Result<(), RunError> {
-        if ended.more_violations > 0 {
-            let kind = Kind::Violation {
-                what: Text::clean("syscall"),
-                detail: Text::clean(&format!("{} more", ended.more_violations)),
-                rule: Text::clean("proc.syscalls"),
-            };
-            self.record(session, kind).await?;
-        }
-        if let ringfence_sandbox::Verdict::Limit(limit) = ended.verdict {
-            let by = session
-                .enforcement
-                .iter()
-                .find(|held| held.rule.as_str() == limit.rule())
-                .map_or(By::Quota, |held| held.by);
-            let kind = Kind::LimitHit {
-                code: Text::clean(limit.code()),
-                rule: Text::clean(limit.rule()),
-                by,
-            };
-            self.record(session, kind).await?;
-        }
-        if session.policy.audit().output == JournalOutput::All {
-            use ringfence_journal::Stream;
-            for (stream, text) in [(Stream::Stdout, &execution.stdout), (Stream::Stderr, &execution.stderr)] {
-                for kind in output_parts(stream, text.as_bytes()) {
-                    self.record(session, kind).await?;
-                }
-            }
-        }
-        let output = (session.policy.audit().output != JournalOutput::None).then(|| Output {
-            stdout: Text::clean(&execution.stdout),
-            stderr: Text::clean(&execution.stderr),
-        });
-        self.record(session, report::ended(session, execution, output)).await
-    }
-}
-
-/// Writes down what a program tries, when it tries it.
-async fn note_attempts(
-    store: Arc<ringfence_store::Store>,
-    session: SessionId,
-    execution: ExecutionId,
-    mut attempts: mpsc::UnboundedReceiver<ringfence_sandbox::Violation>,
-) -> Result<(), RecordError> {
-    while let Some(attempt) = attempts.recv().await {
-        let kind = Kind::Violation {
-            what: Text::clean(attempt.kind),
-            detail: Text::clean(&attempt.detail),
-            rule: Text::clean(attempt.rule),
-        };
-        store.record(Event::host(session, Some(execution), kind)).await?;
-    }
-    Ok(())
 }
 
 /// How a rule that is only watched here could be held hard.
@@ -393,11 +345,18 @@ fn hard_hint(rule: &str) -> &'static str {
     }
 }
 
-/// Copies files in; answers their digests, to tell later what is new.
-fn bring_in(sandbox: &Sandbox, files: &[Input]) -> Result<BTreeMap<String, String>, RunError> {
-    let mut before = BTreeMap::new();
+/// Copies files in; answers the digests of what is there, to tell later what is new.
+pub(crate) fn bring_in(
+    sandbox: &Sandbox,
+    mut before: BTreeMap<String, String>,
+    files: &[Input],
+) -> Result<BTreeMap<String, String>, RunError> {
     for file in files {
-        before.insert(file.name.as_str().to_owned(), sandbox.put(&file.from, &file.name)?);
+        let digest = match &file.from {
+            Source::Path(path) => sandbox.put(path, &file.name)?,
+            Source::Bytes(bytes) => sandbox.put_bytes(bytes, &file.name)?,
+        };
+        before.insert(file.name.as_str().to_owned(), digest);
     }
     Ok(before)
 }

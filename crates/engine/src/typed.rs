@@ -5,9 +5,11 @@ use std::sync::Arc;
 use ringfence_check::{CheckError, Location};
 
 use crate::engine::Engine;
+use crate::error::RunError;
 use crate::execution::Execution;
-use crate::report::{self, Session};
-use crate::run::{Program, RunCode, RunError};
+use crate::report;
+use crate::run::{Program, RunCode};
+use crate::session::Session;
 
 impl Engine {
     /// What does not fit. A checker that fails holds nothing up, and that is said.
@@ -23,12 +25,16 @@ impl Engine {
         else {
             return Vec::new();
         };
-        if self.gateway().is_none() || !self.check.covers(*language) {
+        if self.gateway().is_none() || !self.check(session.principal).covers(*language) {
             return Vec::new();
         }
-        let discover = self.discover(Arc::new(session.policy.clone()), stubs_in);
+        let discover = self.discover(Arc::clone(&session.policy), stubs_in);
         let stubs = discover.stubs(stubs_in, source).await;
-        match self.check.program(*language, file_name, source, &stubs).await {
+        match self
+            .check(session.principal)
+            .program(*language, file_name, source, &stubs)
+            .await
+        {
             Ok(found) => found,
             Err(CheckError::Absent) => Vec::new(),
             Err(error) => {

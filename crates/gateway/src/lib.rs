@@ -30,7 +30,7 @@ pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
-pub use pass::{Made, Pass, Stopped};
+pub use pass::{Made, Pass, Past, Stopped};
 pub use refusal::Refusal;
 pub use servers::{
     Auth, Document, Interface, Notice, Place, Problem, Program, Remote, Server, Servers, ServersError, Source,

@@ -28,7 +28,7 @@ const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Calls in one session where the policy says nothing.
 const MAX_CALLS: u32 = 1000;
 
-/// What one execution may do at the door. Calls of one session share history, rates and count.
+/// What one execution may do at the door.
 #[derive(Debug)]
 pub struct Pass<R> {
     gateway: Arc<Gateway>,
@@ -36,10 +36,15 @@ pub struct Pass<R> {
     recorder: R,
     session: SessionId,
     execution: ExecutionId,
-    state: Mutex<State>,
+    past: Arc<Past>,
+    made: Mutex<Vec<Made>>,
     ends: Ends<R>,
     cancelled: watch::Sender<bool>,
 }
+
+/// What a session has done at the door: its executions share history, rates and count.
+#[derive(Debug, Default)]
+pub struct Past(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -47,7 +52,12 @@ struct State {
     rates: Rates,
     calls: u32,
     servers: BTreeSet<String>,
-    made: Vec<Made>,
+}
+
+impl Past {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A call, as it went.
@@ -94,13 +104,13 @@ struct Allowed {
 }
 
 impl<R: Recorder + Clone + 'static> Pass<R> {
-    /// The pass of one execution.
+    /// The pass of one execution in a session with this past.
     pub fn new(
         gateway: Arc<Gateway>,
         policy: Arc<Policy>,
         recorder: R,
-        session: SessionId,
-        execution: ExecutionId,
+        (session, execution): (SessionId, ExecutionId),
+        past: Arc<Past>,
     ) -> Pass<R> {
         Pass {
             gateway,
@@ -109,7 +119,8 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             recorder,
             session,
             execution,
-            state: Mutex::new(State::default()),
+            past,
+            made: Mutex::default(),
             cancelled: watch::Sender::new(false),
         }
     }
@@ -149,7 +160,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
     /// Rules, pin, rate and number in one step: of two calls at once, the second sees the first.
     fn decide(&self, tool: &Tool, arguments: &Value) -> Result<Allowed, Refusal> {
         let name = tool.name.as_str();
-        let mut state = self.state();
+        let mut state = self.past.state();
         let rule = match self.policy.tool(name, arguments, &state.history) {
             Decision::Allow(rule) => rule,
             Decision::Ask(rule) => return Err(Refusal::needs_approval(name, rule.as_str())),
@@ -278,7 +289,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
                     .unwrap_or_default(),
             ),
         };
-        self.state().made.push(Made {
+        self.made().push(Made {
             number,
             tool: tool.to_owned(),
             outcome: CallOutcome::Refused,
@@ -319,7 +330,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             result: text.map(|text| Hash::of(text.as_bytes())),
             bytes,
         };
-        self.state().made.push(Made {
+        self.made().push(Made {
             number,
             tool: tool.name.as_str().to_owned(),
             outcome,
@@ -360,13 +371,12 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
     /// Waits until every end is written; answers the calls that were made, by number.
     pub async fn close(&self) -> Result<Vec<Made>, RecordError> {
         self.ends.write().await?;
-        let mut state = self.state();
-        let mut made = std::mem::take(&mut state.made);
+        let mut made = std::mem::take(&mut *self.made());
         made.sort_by_key(|call| call.number);
         Ok(made)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn made(&self) -> MutexGuard<'_, Vec<Made>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,8 +9,8 @@ use crate::{ExecutionId, LeaseId, Principal, SessionId, Text};
 mod parts;
 
 pub use parts::{
-    By, CallOutcome, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, ServerPlace, Status, Stream, Truncated,
-    Usage,
+    By, CallOutcome, Client, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, ServerPlace, Status, Stream,
+    Truncated, Usage,
 };
 
 /// The version of the event form that this program writes and reads.
@@ -77,6 +77,9 @@ pub enum Kind {
         files: Vec<FileIn>,
         /// The limits in force.
         limits: Limits,
+        /// Who asked for it, if a client did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<Client>,
     },
     /// A part of what the program printed.
     Output {

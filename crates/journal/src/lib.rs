@@ -18,8 +18,8 @@ mod verify;
 mod view;
 
 pub use event::{
-    By, CallOutcome, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin, Output,
-    PolicyRef, ServerPlace, Status, Stream, Truncated, Usage, files_out, output_parts,
+    By, CallOutcome, Client, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin,
+    Output, PolicyRef, ServerPlace, Status, Stream, Truncated, Usage, files_out, output_parts,
 };
 pub use id::{ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
 pub use record::{Cause, RecordError, Recorded, Recorder};

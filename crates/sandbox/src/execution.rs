@@ -29,6 +29,8 @@ pub struct Task {
     pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
     /// Where its calls go; `None`: nowhere, and it is told so.
     pub door: Option<Door>,
+    /// How long it may take, where that is less than the place allows.
+    pub wall: Option<Duration>,
 }
 
 /// Code or program.
@@ -96,7 +98,7 @@ impl Stop {
     }
 
     /// Waits until it is pulled; for ever if nobody can any more.
-    pub(crate) async fn pulled(&mut self) {
+    pub async fn pulled(&mut self) {
         if self.0.wait_for(|pulled| *pulled).await.is_err() {
             std::future::pending::<()>().await;
         }

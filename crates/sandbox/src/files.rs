@@ -115,10 +115,19 @@ impl Sandbox {
                 source,
             });
         }
+        self.write(name, file)
+    }
+
+    /// Writes a file of these bytes to `name` in the workspace.
+    pub fn put_bytes(&self, bytes: &[u8], name: &RelPath) -> Result<String, PutError> {
+        self.write(name, bytes)
+    }
+
+    fn write(&self, name: &RelPath, from: impl Read + Send) -> Result<String, PutError> {
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
         let ids = self.ids();
         // A jail's own file systems accept no files of users they do not know.
-        let written = ringfence_jail::as_file_user(ids.user, ids.group, || write_in(workspace, name, file));
+        let written = ringfence_jail::as_file_user(ids.user, ids.group, || write_in(workspace, name, from));
         let written = written.map_err(|_| PutError::Abandoned)?;
         written.map_err(|source| PutError::Write {
             name: name.as_str().to_owned(),
@@ -212,7 +221,7 @@ fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> 
 }
 
 /// Writes `from` to `name` below `root`, making the folders above it; answers the digest.
-fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: File) -> io::Result<String> {
+fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: impl Read) -> io::Result<String> {
     let text = name.as_str();
     for (index, _) in text.match_indices('/') {
         let parent = text.get(..index).unwrap_or_default();
@@ -242,7 +251,7 @@ fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: File) -> io::Result<
     copied
 }
 
-fn copy(from: &mut File, to: &mut File) -> io::Result<String> {
+fn copy(from: &mut impl Read, to: &mut File) -> io::Result<String> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; CHUNK];
     loop {

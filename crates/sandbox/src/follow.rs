@@ -107,6 +107,7 @@ pub(crate) async fn follow(
     stop: &mut Stop,
 ) -> Result<Followed, RunError> {
     let limits = &sandbox.spec.limits;
+    let wall = task.wall.map_or(limits.wall, |wall| wall.min(limits.wall));
     let taken = Taken {
         words,
         most: limits.output.get(),
@@ -119,7 +120,7 @@ pub(crate) async fn follow(
         sandbox,
         taken,
         feed,
-        clock: Clock::start(limits.wall, sandbox.lifetime_left(), limits.cpu.as_millis()),
+        clock: Clock::start(wall, sandbox.lifetime_left(), limits.cpu.as_millis()),
         watched: Watch::new(sandbox),
         violations: Violations::default(),
     };

@@ -1,7 +1,7 @@
 //! Sandboxes kept warm: made and prepared in the background, never on the way of a request unless there is none.
 //!
-//! Keyed by the spec's digest and the language. A sandbox comes back only to the principal it served, after its processes
-//! are dead and its writable places empty.
+//! Keyed by the spec's digest and the language. One that nothing ran in serves whoever comes first; after that it comes back
+//! only to the principal it served, when its processes are dead and its writable places empty.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,8 @@ use crate::native::{LaunchError, Native};
 use crate::running::{Clean, Sandbox};
 use crate::spec::Spec;
 
-type Key = (String, Language, String);
+/// The spec, the language, and whom it served.
+type Key = (String, Language, Option<String>);
 
 /// How the pool did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,26 +70,22 @@ impl Pool {
 
     /// A sandbox that is ready for `language`, for `principal` alone.
     pub async fn take(&self, spec: &Arc<Spec>, language: Language, principal: &str) -> Result<Sandbox, TakeError> {
-        let key = key(spec, language, principal);
-        while let Some(sandbox) = self.pop(&key) {
-            if sandbox.is_sound() {
-                self.hits.fetch_add(1, Ordering::Relaxed);
-                return Ok(sandbox);
+        for whose in [Some(principal), None] {
+            let key = key(spec, language, whose);
+            while let Some(sandbox) = self.pop(&key) {
+                if sandbox.is_sound() {
+                    self.hits.fetch_add(1, Ordering::Relaxed);
+                    return Ok(sandbox);
+                }
             }
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         self.fresh(spec, language).await
     }
 
-    /// Makes sandboxes until `count` wait.
-    pub async fn warm(
-        &self,
-        spec: &Arc<Spec>,
-        language: Language,
-        principal: &str,
-        count: usize,
-    ) -> Result<(), TakeError> {
-        let key = key(spec, language, principal);
+    /// Makes sandboxes until `count` wait for whoever comes first.
+    pub async fn warm(&self, spec: &Arc<Spec>, language: Language, count: usize) -> Result<(), TakeError> {
+        let key = key(spec, language, None);
         while self.waiting(&key) < count.min(self.most_idle) {
             let sandbox = self.fresh(spec, language).await?;
             self.push(key.clone(), sandbox);
@@ -99,7 +96,7 @@ impl Pool {
     /// Takes a sandbox back after use: emptied and prepared again, or thrown away. Meant for the background.
     pub async fn give_back(&self, mut sandbox: Sandbox, language: Language, principal: &str) {
         let spec = Arc::clone(&sandbox.spec);
-        let key = key(&spec, language, principal);
+        let key = key(&spec, language, Some(principal));
         let clean = matches!(sandbox.wipe().await, Ok(Clean::Yes));
         if clean && self.waiting(&key) < self.most_idle && sandbox.prepare(language).await.is_ok() {
             self.push(key, sandbox);
@@ -140,12 +137,12 @@ impl Pool {
     }
 }
 
-fn key(spec: &Spec, language: Language, principal: &str) -> Key {
+fn key(spec: &Spec, language: Language, principal: Option<&str>) -> Key {
     // One engine serves both.
     let language = if language == Language::JavaScript {
         Language::TypeScript
     } else {
         language
     };
-    (spec.digest().to_owned(), language, principal.to_owned())
+    (spec.digest().to_owned(), language, principal.map(str::to_owned))
 }

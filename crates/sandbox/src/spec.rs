@@ -38,6 +38,8 @@ pub struct Spec {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) limits: policy::Limits,
     pub(crate) python: Option<PathBuf>,
+    /// A folder of the host's is shown as it was when the spec was made.
+    shows_host: bool,
     digest: String,
 }
 
@@ -146,7 +148,8 @@ impl Spec {
             env: environment(policy),
             limits: policy.limits().clone(),
             python: None,
-            digest: digest(policy, options),
+            shows_host: false,
+            digest: String::new(),
         };
         root::system(&mut spec);
         for mount in &policy.fs().mounts {
@@ -163,6 +166,7 @@ impl Spec {
         spec.places.push(shared);
         spec.add_writable("/dev/shm", SHARED_MEMORY, WritableKind::Memory);
         spec.writable.sort_by_key(|place| place.path != "/workspace");
+        spec.digest = spec.digest_of(policy, options);
         Ok(spec)
     }
 
@@ -181,6 +185,28 @@ impl Spec {
     /// The same for the same policy on the same machine: what a pool is keyed by.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// Whether a place made of it stays what it is: one that shows a folder of the host's hides what was to be hidden when it
+    /// was made, and one with folders of its own belongs to whoever has those.
+    pub fn is_lasting(&self) -> bool {
+        !self.shows_host && !self.has_folders()
+    }
+
+    /// Whether some of its places are folders on disk.
+    pub fn has_folders(&self) -> bool {
+        self.writable.iter().any(|place| place.kind == WritableKind::Folder)
+    }
+
+    /// Only what makes a place: rules about tools or the network are held elsewhere.
+    fn digest_of(&self, policy: &Policy, options: &Options) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let (fs, env, limits) = (policy.fs(), policy.env(), policy.limits());
+        hasher.update(format!("{fs:?} {env:?} {limits:?} {:?}", options.python).as_bytes());
+        if self.has_folders() {
+            hasher.update(format!("{:?}", options.folders).as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
     }
 
     /// How long one execution may take.
@@ -249,6 +275,7 @@ impl Spec {
         };
         let real = fs::canonicalize(from).map_err(failed)?;
         let hidden = scan::folder(&real, &to, deny)?;
+        self.shows_host = true;
         self.places.push(Place::Host {
             from: real,
             to: to.clone(),
@@ -282,11 +309,4 @@ fn environment(policy: &Policy) -> Vec<(String, String)> {
     ]);
     env.extend(policy.env().iter().map(|(name, value)| (name.clone(), value.clone())));
     env.into_iter().collect()
-}
-
-fn digest(policy: &Policy, options: &Options) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(policy.digest().as_bytes());
-    hasher.update(format!("{options:?}").as_bytes());
-    hasher.finalize().to_hex().to_string()
 }

@@ -33,6 +33,7 @@ pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value:
                 args: Vec::new(),
                 stdin: None,
                 door: None,
+                wall: None,
             },
             &mut Nobody,
             &mut stop,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringfence_engine::{Engine, Execution, Program};
+use ringfence_engine::{Engine, Execution, Program, RunCode};
 use ringfence_journal::SessionId;
 use ringfence_policy::{Ceiling, Draft, Policy};
 
@@ -69,7 +69,7 @@ impl Demo<'_> {
     }
 
     async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
-        let execution = run::follow(self.engine, run::request(policy, program), &mut (), self.interrupt).await?;
+        let execution = run::follow(self.engine, RunCode::new(policy, program), &mut (), self.interrupt).await?;
         self.sessions.borrow_mut().push(execution.session_id);
         Ok(execution)
     }

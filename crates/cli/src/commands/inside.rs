@@ -96,6 +96,7 @@ impl Visit {
                     args: Vec::new(),
                     stdin: None,
                     door: None,
+                    wall: None,
                 },
                 &mut heard,
                 &mut stop,

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Input, Program, RunCode, Tools};
+use ringfence_engine::{Engine, Execution, Input, Out, Program, RunCode, Source, Tools};
 use ringfence_journal::Principal;
-use ringfence_policy::{Policy, RelPath};
+use ringfence_policy::RelPath;
 use ringfence_sandbox::Language;
 use tokio::sync::mpsc;
 
@@ -127,13 +127,12 @@ impl Task {
         let engine = open(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
         let request = RunCode {
-            policy,
-            program,
             args,
             files,
             stdin,
-            out: place.out.clone(),
+            out: place.out.clone().map_or(Out::Nowhere, Out::Folder),
             require_hard: place.require_hard,
+            ..RunCode::new(policy, program)
         };
         let result = if place.json {
             follow(&engine, request, &mut (), &interrupt)
@@ -196,6 +195,7 @@ pub(crate) async fn open_at(
         servers: chosen.servers,
         server_policies: chosen.policies,
         environment: servers::environment(),
+        front: None,
     };
     tokio::select! {
         engine = Engine::open(settings) => Ok(engine?),
@@ -360,7 +360,10 @@ fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
             let fault = failed(format!("there is another file called `{}`", name.as_str()));
             return Err(fault.hint("choose another name: `--file LOCAL:NAME`"));
         }
-        inputs.push(Input { from, name });
+        inputs.push(Input {
+            from: Source::Path(from),
+            name,
+        });
     }
     Ok(inputs)
 }
@@ -399,17 +402,4 @@ fn stdin() -> Option<mpsc::Receiver<Vec<u8>>> {
         }
     });
     reader.is_ok().then_some(receiver)
-}
-
-/// A request with nothing but a program.
-pub(crate) fn request(policy: Policy, program: Program) -> RunCode {
-    RunCode {
-        policy,
-        program,
-        args: Vec::new(),
-        files: Vec::new(),
-        stdin: None,
-        out: None,
-        require_hard: false,
-    }
 }

@@ -5,14 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Program, RunCode, Settings};
+use ringfence_engine::{Engine, Execution, Out, Program, RunCode, Settings};
 use ringfence_journal::{Principal, SessionState, Status};
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_sandbox::Language;
 use ringfence_store::{Sessions, Target};
 
+mod front;
+
 async fn engine(home: &Path) -> Engine {
-    let settings = Settings {
+    Engine::open(settings(home)).await.unwrap()
+}
+
+fn settings(home: &Path) -> Settings {
+    Settings {
         home: home.to_owned(),
         sinks: Vec::new(),
         principal: Principal::Local(1),
@@ -21,8 +27,8 @@ async fn engine(home: &Path) -> Engine {
         server_policies: std::collections::BTreeMap::new(),
         checkers: ringfence_engine::Tools::default(),
         environment: std::sync::Arc::new(|_| None),
-    };
-    Engine::open(settings).await.unwrap()
+        front: None,
+    }
 }
 
 fn policy(settings: &[(&str, &str)]) -> Policy {
@@ -33,19 +39,12 @@ fn policy(settings: &[(&str, &str)]) -> Policy {
 }
 
 fn typescript(source: &str, settings: &[(&str, &str)]) -> RunCode {
-    RunCode {
-        policy: policy(settings),
-        program: Program::Code {
-            language: Language::TypeScript,
-            file_name: "main.ts".to_owned(),
-            source: source.to_owned(),
-        },
-        args: Vec::new(),
-        files: Vec::new(),
-        stdin: None,
-        out: None,
-        require_hard: false,
-    }
+    let program = Program::Code {
+        language: Language::TypeScript,
+        file_name: "main.ts".to_owned(),
+        source: source.to_owned(),
+    };
+    RunCode::new(policy(settings), program)
 }
 
 async fn kinds(engine: &Engine, execution: &Execution) -> Vec<&'static str> {
@@ -187,7 +186,7 @@ async fn nothing_runs_that_cannot_be_written_down() {
     let out = tempfile::tempdir().unwrap();
     engine.store().close().await;
     let mut request = typescript("files.write('made', 'x')", &[]);
-    request.out = Some(out.path().join("o"));
+    request.out = Out::Folder(out.path().join("o"));
     let error = engine.run(request, &mut ()).await.unwrap_err();
     assert!(error.to_string().contains("journal"), "{error}");
     assert!(!out.path().join("o").exists());

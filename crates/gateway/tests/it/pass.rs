@@ -52,8 +52,8 @@ fn pass(bench: &Bench, policy: &str) -> (Arc<Pass<Arc<Book>>>, Arc<Book>) {
         Arc::new(gateway),
         Arc::new(policy),
         Arc::clone(&book),
-        session,
-        execution,
+        (session, execution),
+        Arc::default(),
     );
     (Arc::new(pass), book)
 }

@@ -84,6 +84,21 @@ pub struct FileOut {
     pub sha256: Text,
 }
 
+/// What a client says of its own request: claims, by which its records and ours can be joined.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// What it calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Text>,
+    /// Its number of this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Text>,
+    /// Where the call stands in its trace: a W3C `traceparent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Text>,
+}
+
 /// The limits of an execution; absent means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -40,6 +40,11 @@ fn kinds_of_life() -> Vec<Kind> {
                 wall_ms: Some(30_000),
                 ..Limits::default()
             },
+            client: Some(Client {
+                name: Some("agent 1.0".into()),
+                call: Some("toolu_1".into()),
+                traceparent: None,
+            }),
         },
         Kind::Output {
             stream: Stream::Stdout,

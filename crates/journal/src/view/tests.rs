@@ -35,6 +35,7 @@ fn started(id: ExecutionId) -> Event {
         bytes: 0,
         files: Vec::new(),
         limits: Limits::default(),
+        client: None,
     };
     Event::host(session(), Some(id), kind)
 }

@@ -49,6 +49,7 @@ pub(super) fn run(name: &str) -> io::Result<()> {
             args: Vec::new(),
             stdin: None,
             door: None,
+            wall: None,
         };
         let (_switch, mut stop) = Stop::new();
         sandbox

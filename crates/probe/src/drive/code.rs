@@ -121,6 +121,7 @@ async fn try_code(
                 args: Vec::new(),
                 stdin: None,
                 door: None,
+                wall: None,
             },
         )
         .await?;

@@ -81,6 +81,7 @@ pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
         args,
         stdin: None,
         door: None,
+        wall: None,
     }
 }
 
@@ -95,6 +96,7 @@ pub(crate) fn shell(source: &str) -> Task {
         args: Vec::new(),
         stdin: None,
         door: None,
+        wall: None,
     }
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn code(language: Language, source: &str) -> Task {
         args: Vec::new(),
         stdin: None,
         door: None,
+        wall: None,
     }
 }
 
@@ -112,6 +113,7 @@ pub(crate) fn shell(source: &str) -> Task {
         args: Vec::new(),
         stdin: None,
         door: None,
+        wall: None,
     }
 }
 
@@ -124,5 +126,6 @@ pub(crate) fn program(argv: &[&str]) -> Task {
         args: rest.iter().map(|one| (*one).to_owned()).collect(),
         stdin: None,
         door: None,
+        wall: None,
     }
 }

@@ -91,7 +91,7 @@ async fn a_pool_hands_out_clean_sandboxes() {
 async fn a_worker_killed_while_idle_is_replaced_unseen() {
     let pool = Pool::new(Arc::new(native()), 2);
     let spec = spec(&[]);
-    pool.warm(&spec, Language::TypeScript, "p", 1).await.unwrap();
+    pool.warm(&spec, Language::TypeScript, 1).await.unwrap();
     let sandbox = pool.take(&spec, Language::TypeScript, "p").await.unwrap();
     sandbox.kill().unwrap();
     while sandbox.is_sound() {

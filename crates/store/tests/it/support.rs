@@ -57,6 +57,7 @@ pub(crate) fn started(session: SessionId, execution: ExecutionId) -> Event {
         bytes: 1,
         files: Vec::new(),
         limits: Limits::default(),
+        client: None,
     };
     Event::host(session, Some(execution), kind)
 }

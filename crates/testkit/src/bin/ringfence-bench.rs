@@ -78,7 +78,7 @@ impl Bench {
     async fn pooled(&self, language: Language, line: (&str, &str), count: usize) -> Result<Duration> {
         let spec = spec()?;
         let pool = Pool::new(Arc::clone(&self.native), 4);
-        pool.warm(&spec, language, PRINCIPAL, 2).await?;
+        pool.warm(&spec, language, 2).await?;
         let mut times = Vec::new();
         for _ in 0..=count {
             let started = Instant::now();

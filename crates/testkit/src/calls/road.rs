@@ -56,6 +56,7 @@ impl Road {
             server_policies: BTreeMap::new(),
             checkers: Tools::default(),
             environment: Arc::new(|_: &str| None),
+            front: None,
         };
         let engine = Engine::open(settings).await?;
         let draft = Draft::builtin().layer(&Draft::parse(RULES, "rules")?);
@@ -73,19 +74,12 @@ impl Road {
 
     /// Runs a program that must end well after exactly `calls` calls, none of them lost.
     pub async fn run(&self, language: Language, source: &str, calls: usize) -> Result<Ran> {
-        let request = RunCode {
-            policy: self.policy.clone(),
-            program: Program::Code {
-                language,
-                file_name: "program".to_owned(),
-                source: source.to_owned(),
-            },
-            args: Vec::new(),
-            files: Vec::new(),
-            stdin: None,
-            out: None,
-            require_hard: false,
+        let program = Program::Code {
+            language,
+            file_name: "program".to_owned(),
+            source: source.to_owned(),
         };
+        let request = RunCode::new(self.policy.clone(), program);
         let started = Instant::now();
         let execution = self.engine.run(request, &mut ()).await?;
         let time = started.elapsed();

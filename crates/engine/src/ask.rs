@@ -1,0 +1,200 @@
+//! What a client asks to run, and what becomes of its wishes: under the operator's ceiling, or refused naming each key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_journal::{Client, Principal, SessionId, Text};
+use ringfence_policy::{Ceiling, Draft, Policy, RelPath};
+use serde_json::Value;
+
+use crate::engine::Engine;
+use crate::refusal::Refusal;
+use crate::run::Program;
+use crate::session::{Called, Open, Opening, Session};
+
+/// What holds for whoever comes through a front door.
+#[derive(Debug, Clone)]
+pub struct Front {
+    /// The policy of a request that says nothing of its own.
+    pub policy: Arc<Policy>,
+    /// The most that a request may ask for.
+    pub ceiling: Ceiling,
+    /// How long a session stays open that nobody uses, and results are kept.
+    pub idle: Duration,
+    /// Sandboxes that wait, ready.
+    pub warm: usize,
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// What to run.
+    pub program: Program,
+    /// Files for the workspace.
+    pub files: Vec<(RelPath, Vec<u8>)>,
+    /// The session to run in: its id, or a name of the caller's own that opens one; none: one that ends with the run.
+    pub session: Option<String>,
+    /// What the policy should be instead.
+    pub draft: Option<Value>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// The client's own names for this.
+    pub trace: Option<Trace>,
+}
+
+/// What a client says of itself and of its request: claims, to join its records with ours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// What it calls itself.
+    pub client: Option<String>,
+    /// Its number of the call.
+    pub call: Option<String>,
+    /// A W3C `traceparent`.
+    pub traceparent: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn client(&self) -> Client {
+        let clean = |text: &Option<String>| text.as_deref().map(Text::clean);
+        Client {
+            name: clean(&self.client),
+            call: clean(&self.call),
+            traceparent: clean(&self.traceparent),
+        }
+    }
+}
+
+/// Where a request runs.
+pub(crate) enum Seat {
+    /// In a session that ends with it.
+    Alone,
+    /// In one that stays.
+    In(Arc<Open>),
+}
+
+impl Engine {
+    /// The policy and the session of a request.
+    pub(crate) fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
+        let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
+            return Ok((self.asked_policy(front, None, ask)?, Seat::Alone));
+        };
+        match (self.sessions.find(who, &called), called) {
+            (Some(open), _) => {
+                let policy = self.asked_policy(front, Some(&open.policy), ask)?;
+                fixed(&open.policy, &policy)?;
+                open.touch();
+                Ok((policy, Seat::In(open)))
+            }
+            (None, Called::Id(id)) => Err(Refusal {
+                code: "session.unknown",
+                message: format!("there is no open session `{id}`"),
+                rule: "sessions".to_owned(),
+                hint: Some(
+                    "it ended, or it never stayed open: give a short name as `session_id` to open one".to_owned(),
+                ),
+            }),
+            (None, Called::Name(name)) => {
+                let policy = self.asked_policy(front, None, ask)?;
+                let opening = self.opening(Arc::clone(&policy))?;
+                let open = self.sessions.add(who, &name, opening)?;
+                fixed(&open.policy, &policy)?;
+                Ok((policy, Seat::In(open)))
+            }
+        }
+    }
+
+    fn opening(&self, policy: Arc<Policy>) -> Result<Opening, Refusal> {
+        let id = SessionId::generate().map_err(|error| Refusal {
+            code: "start.entropy",
+            message: error.to_string(),
+            rule: "sessions".to_owned(),
+            hint: None,
+        })?;
+        let folders = self.folders(id);
+        let spec = self.spec(&policy, &folders, false)?;
+        Ok(Opening {
+            id,
+            enforcement: self.enforcement(&spec),
+            policy,
+            spec,
+            folders,
+        })
+    }
+
+    /// What the request says, over what holds without it, under the ceiling.
+    fn asked_policy(&self, front: &Front, session: Option<&Arc<Policy>>, ask: &Ask) -> Result<Arc<Policy>, Refusal> {
+        let base = session.unwrap_or(&front.policy);
+        let Some(draft) = &ask.draft else {
+            return Ok(Arc::clone(base));
+        };
+        let draft = Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| Refusal {
+            code: "policy.parse",
+            message: format!("`sandbox_policy`: {}", error.message),
+            rule: "sandbox_policy".to_owned(),
+            hint: error.hint,
+        })?;
+        let draft = real_folders(draft)?;
+        let named = base.to_draft().layer(&draft).named("sandbox_policy");
+        let policy = named.under(&front.ceiling).map_err(|error| {
+            let keys: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
+            Refusal {
+                code: "policy.ceiling",
+                message: error.to_string(),
+                rule: if keys.is_empty() {
+                    "examples".to_owned()
+                } else {
+                    keys.join(", ")
+                },
+                hint: Some("ask for less: leave out or lower each key that is named".to_owned()),
+            }
+        })?;
+        Ok(Arc::new(policy))
+    }
+}
+
+/// A request's host folders as they really are: a link must not lead out of what the ceiling shows.
+fn real_folders(mut draft: Draft) -> Result<Draft, Refusal> {
+    for mount in draft.fs.iter_mut().flat_map(|fs| &mut fs.mounts) {
+        let Some(from) = mount.from.as_mut() else { continue };
+        let refused = |why: String| Refusal {
+            code: "policy.mount",
+            message: format!("`{}` cannot be shown: {why}", from.display()),
+            rule: format!("fs.mounts[{}].from", mount.path),
+            hint: Some("name a folder that exists, by its whole path".to_owned()),
+        };
+        if !from.is_absolute() {
+            return Err(refused("it is not a whole path".to_owned()));
+        }
+        *from = std::fs::canonicalize(&*from).map_err(|error| refused(error.to_string()))?;
+    }
+    Ok(draft)
+}
+
+/// The place of an open session stands: what it is made of cannot be asked otherwise.
+fn fixed(open: &Policy, asked: &Policy) -> Result<(), Refusal> {
+    let parts = [
+        ("fs", open.fs() == asked.fs()),
+        ("proc", open.limits() == asked.limits()),
+        ("env", open.env() == asked.env()),
+    ];
+    let other: Vec<&str> = parts.iter().filter(|(_, same)| !same).map(|(key, _)| *key).collect();
+    if other.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal {
+        code: "session.fixed",
+        message: format!("`{}` of an open session cannot change", other.join("`, `")),
+        rule: other.join(", "),
+        hint: Some("leave these keys out, or run in another session".to_owned()),
+    })
+}
+
+/// A session that ends with its run.
+pub(crate) fn alone(
+    engine: &Engine,
+    who: Principal,
+    ids: (SessionId, ringfence_journal::ExecutionId),
+    policy: Arc<Policy>,
+) -> Session {
+    Session::new(ids, who, policy, engine.folders(ids.0))
+}

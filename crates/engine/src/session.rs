@@ -1,0 +1,219 @@
+//! Sessions: one that ends with its run, and those that stay open for more of them.
+//!
+//! A session belongs to a principal; for others it does not exist. One that stays has a sandbox of its own, made at its first
+//! run, in which one execution runs at a time; it ends on request, by idleness, or with its sandbox.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ringfence_gateway::Past;
+use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
+use ringfence_policy::Policy;
+use ringfence_sandbox::{Sandbox, Spec};
+
+use crate::refusal::Refusal;
+
+/// Sessions that one principal may have open.
+const MOST_OPEN: usize = 16;
+const LONGEST_NAME: usize = 64;
+
+/// One execution and the session it is in.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) execution: ExecutionId,
+    pub(crate) principal: Principal,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy_ref: PolicyRef,
+    pub(crate) enforcement: Vec<Enforcement>,
+    /// Where places on disk are made.
+    pub(crate) folders: PathBuf,
+    pub(crate) past: Arc<Past>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        (id, execution): (SessionId, ExecutionId),
+        principal: Principal,
+        policy: Arc<Policy>,
+        folders: PathBuf,
+    ) -> Session {
+        Session {
+            id,
+            execution,
+            principal,
+            policy_ref: policy_ref(&policy),
+            policy,
+            enforcement: Vec::new(),
+            folders,
+            past: Arc::default(),
+        }
+    }
+
+    /// The same execution in a session of its own: the one it was meant for cannot take it.
+    pub(crate) fn elsewhere(self) -> Result<Session, NoEntropy> {
+        Ok(Session {
+            id: SessionId::generate()?,
+            ..self
+        })
+    }
+}
+
+fn policy_ref(policy: &Policy) -> PolicyRef {
+    PolicyRef {
+        name: Text::clean(policy.name()),
+        digest: Text::clean(policy.digest()),
+    }
+}
+
+/// A session that stays open.
+pub(crate) struct Open {
+    pub(crate) id: SessionId,
+    pub(crate) principal: Principal,
+    name: Option<String>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) folders: PathBuf,
+    pub(crate) enforcement: Vec<Enforcement>,
+    pub(crate) past: Arc<Past>,
+    /// Its sandbox, once there is one; whoever holds it runs.
+    pub(crate) place: tokio::sync::Mutex<Place>,
+    used: Mutex<Instant>,
+}
+
+/// Where a session that stays runs.
+pub(crate) enum Place {
+    /// Nothing ran yet, and nothing is written down.
+    New,
+    /// It is open, without a sandbox.
+    Bare,
+    /// It is open.
+    Stands(Box<Sandbox>),
+    /// It is over.
+    Gone,
+}
+
+impl Open {
+    /// An execution in it, under its policy or a narrower one.
+    pub(crate) fn session(&self, execution: ExecutionId, policy: Arc<Policy>) -> Session {
+        Session {
+            enforcement: self.enforcement.clone(),
+            past: Arc::clone(&self.past),
+            ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
+        }
+    }
+
+    pub(crate) fn touch(&self) {
+        *lock(&self.used) = Instant::now();
+    }
+
+    fn idle(&self) -> Duration {
+        lock(&self.used).elapsed()
+    }
+}
+
+/// What a new session that stays is made of.
+pub(crate) struct Opening {
+    pub(crate) id: SessionId,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) folders: PathBuf,
+    pub(crate) enforcement: Vec<Enforcement>,
+}
+
+/// The sessions that are open in this process.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<SessionId, Arc<Open>>>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a request calls a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// By its id.
+    Id(SessionId),
+    /// By the caller's own name for it.
+    Name(String),
+}
+
+impl Called {
+    pub(crate) fn parse(text: &str) -> Result<Called, Refusal> {
+        if let Ok(id) = text.parse() {
+            return Ok(Called::Id(id));
+        }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(plain) {
+            return Err(Refusal {
+                code: "session.name",
+                message: "a session is called by its id, or by a name of letters, digits, `.`, `_` and `-`".to_owned(),
+                rule: "sessions".to_owned(),
+                hint: Some("choose a short name such as `work`, or leave `session_id` out".to_owned()),
+            });
+        }
+        Ok(Called::Name(text.to_owned()))
+    }
+}
+
+impl Sessions {
+    /// The session that `who` means. Another principal's is not there.
+    pub(crate) fn find(&self, who: Principal, called: &Called) -> Option<Arc<Open>> {
+        let open = lock(&self.0);
+        let mine = |one: &&Arc<Open>| one.principal == who;
+        match called {
+            Called::Id(id) => open.get(id).filter(mine).cloned(),
+            Called::Name(name) => open
+                .values()
+                .find(|one| mine(one) && one.name.as_ref() == Some(name))
+                .cloned(),
+        }
+    }
+
+    /// A new one under this name, or the one that somebody made meanwhile.
+    pub(crate) fn add(&self, who: Principal, name: &str, opening: Opening) -> Result<Arc<Open>, Refusal> {
+        let mut open = lock(&self.0);
+        let mut mine = open.values().filter(|one| one.principal == who);
+        if let Some(there) = mine.clone().find(|one| one.name.as_deref() == Some(name)) {
+            return Ok(Arc::clone(there));
+        }
+        if mine.nth(MOST_OPEN - 1).is_some() {
+            return Err(Refusal {
+                code: "limit.sessions",
+                message: format!("{MOST_OPEN} sessions are open already"),
+                rule: "sessions".to_owned(),
+                hint: Some("go on in one of them, or leave `session_id` out".to_owned()),
+            });
+        }
+        let new = Arc::new(Open {
+            id: opening.id,
+            principal: who,
+            name: Some(name.to_owned()),
+            policy: opening.policy,
+            spec: opening.spec,
+            folders: opening.folders,
+            enforcement: opening.enforcement,
+            past: Arc::default(),
+            place: tokio::sync::Mutex::new(Place::New),
+            used: Mutex::new(Instant::now()),
+        });
+        open.insert(new.id, Arc::clone(&new));
+        Ok(new)
+    }
+
+    /// Takes one out: nothing new starts in it.
+    pub(crate) fn take(&self, id: SessionId) -> Option<Arc<Open>> {
+        lock(&self.0).remove(&id)
+    }
+
+    /// Those that nothing happened in for so long; one that runs is not idle.
+    pub(crate) fn idle(&self, at_least: Duration) -> Vec<SessionId> {
+        let quiet = |one: &&Arc<Open>| one.idle() >= at_least && one.place.try_lock().is_ok();
+        lock(&self.0).values().filter(quiet).map(|one| one.id).collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<SessionId> {
+        lock(&self.0).keys().copied().collect()
+    }
+}

@@ -1,0 +1,315 @@
+//! What comes through a front door: sessions that stay, requests under a ceiling, results that can be waited for.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_engine::{Ask, Engine, Execution, Front, Language, Part, Program, Progress, Settings, WaitError};
+use ringfence_journal::{Principal, Status, TokenId};
+use ringfence_policy::{Ceiling, Draft};
+use serde_json::json;
+
+const ME: Principal = Principal::Local(1);
+const LONG: Duration = Duration::from_secs(60);
+
+async fn engine(home: &Path, idle: Duration) -> Arc<Engine> {
+    let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+    let front = Front {
+        ceiling: Ceiling::of(&policy),
+        policy: Arc::new(policy),
+        idle,
+        warm: 1,
+    };
+    let settings = Settings {
+        front: Some(front),
+        ..super::settings(home)
+    };
+    Engine::serve(settings).await.unwrap()
+}
+
+fn ask(source: &str) -> Ask {
+    Ask {
+        program: Program::Code {
+            language: Language::TypeScript,
+            file_name: "program.ts".to_owned(),
+            source: source.to_owned(),
+        },
+        files: Vec::new(),
+        session: None,
+        draft: None,
+        timeout: None,
+        trace: None,
+    }
+}
+
+fn shell(source: &str) -> Ask {
+    Ask {
+        program: Program::Shell {
+            file_name: "script".to_owned(),
+            source: source.to_owned(),
+        },
+        ..ask("")
+    }
+}
+
+async fn ended(engine: &Arc<Engine>, who: Principal, ask: Ask) -> Arc<Execution> {
+    let id = engine.begin(who, ask).await.unwrap();
+    match engine.wait(who, id, LONG).await.unwrap() {
+        Progress::Ended(ending) => ending.unwrap(),
+        Progress::Running(running) => panic!("{running:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    engine.warm(Language::TypeScript, 1).await.unwrap();
+    for _ in 0..5 {
+        let execution = ended(
+            &engine,
+            ME,
+            ask("const there = files.list(); files.write('left.txt', 'x'); there"),
+        )
+        .await;
+        assert_eq!(execution.status, Status::Completed, "{:?}", execution.error);
+        assert_eq!(execution.value.as_ref().unwrap().get(), "[]");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(engine.pool_counts().hits >= 4, "{:?}", engine.pool_counts());
+    assert!(engine.store().verify(|_| {}).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let within = |request: Ask| Ask {
+        session: Some("work".to_owned()),
+        ..request
+    };
+    let first = ended(&engine, ME, within(ask("files.write('a.txt', 'one'); 1"))).await;
+    assert_eq!(first.status, Status::Completed, "{:?}", first.error);
+    let second = ended(&engine, ME, within(shell("cat a.txt; printf two > b.txt"))).await;
+    assert_eq!((second.stdout.as_str(), second.session_id), ("one", first.session_id));
+    let new: Vec<&str> = second.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(new, ["b.txt"]);
+    // By its id it is the same one.
+    let by_id = Ask {
+        session: Some(first.session_id.to_string()),
+        ..ask("files.read('b.txt')")
+    };
+    assert_eq!(
+        ended(&engine, ME, by_id.clone()).await.value.as_ref().unwrap().get(),
+        "\"two\""
+    );
+    // For others it is not there, by name or by id.
+    let other = Principal::Token(TokenId::generate().unwrap());
+    let theirs = ended(&engine, other, within(ask("files.list()"))).await;
+    assert_eq!(theirs.value.as_ref().unwrap().get(), "[]");
+    assert_ne!(theirs.session_id, first.session_id);
+    let refused = ended(&engine, other, by_id).await;
+    assert_eq!(
+        (refused.status, refused.error.as_ref().unwrap().code.as_str()),
+        (Status::Refused, "session.unknown")
+    );
+    assert_eq!(
+        engine.wait(other, first.execution_id, LONG).await.unwrap_err(),
+        WaitError::Unknown(first.execution_id)
+    );
+    assert!(engine.cancel(other, first.execution_id).await.is_err());
+    assert!(!engine.end_session(other, first.session_id).await.unwrap());
+    assert!(engine.end_session(ME, first.session_id).await.unwrap());
+    let report = engine.store().verify(|_| {}).await.unwrap();
+    assert!(report.is_ok());
+}
+
+#[tokio::test]
+async fn a_request_that_asks_for_too_much_is_refused_naming_each_key() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let greedy = Ask {
+        draft: Some(json!({ "proc": { "mem_limit": "8GiB", "fork_limit": 1000 }, "net": { "enabled": true } })),
+        ..ask("1")
+    };
+    let refused = ended(&engine, ME, greedy).await;
+    let error = refused.error.as_ref().unwrap();
+    assert_eq!(
+        (refused.status, error.code.as_str()),
+        (Status::Refused, "policy.ceiling")
+    );
+    for key in ["proc.mem_limit", "proc.fork_limit", "net.enabled"] {
+        assert!(error.rule.as_ref().unwrap().contains(key), "{key}: {error:?}");
+    }
+    let modest = Ask {
+        draft: Some(json!({ "env": { "GREETING": "hello" }, "proc": { "mem_limit": "64MiB" } })),
+        ..shell("printf %s \"$GREETING\"")
+    };
+    assert_eq!(ended(&engine, ME, modest).await.stdout, "hello");
+    let unknown = Ask {
+        draft: Some(json!({ "pros": {} })),
+        ..ask("1")
+    };
+    let refused = ended(&engine, ME, unknown).await;
+    assert_eq!(refused.error.as_ref().unwrap().code, "policy.parse");
+    assert!(refused.error.as_ref().unwrap().hint.as_ref().unwrap().contains("proc"));
+}
+
+#[tokio::test]
+async fn an_open_session_keeps_its_place() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let within = |draft| Ask {
+        session: Some("work".to_owned()),
+        draft,
+        ..ask("1")
+    };
+    assert_eq!(ended(&engine, ME, within(None)).await.status, Status::Completed);
+    let other = within(Some(json!({ "proc": { "mem_limit": "64MiB" }, "env": { "A": "b" } })));
+    let refused = ended(&engine, ME, other).await;
+    let error = refused.error.as_ref().unwrap();
+    assert_eq!(
+        (error.code.as_str(), error.rule.as_deref()),
+        ("session.fixed", Some("proc, env"))
+    );
+    let tools = within(Some(json!({ "tools": { "max_calls": 3 } })));
+    assert_eq!(ended(&engine, ME, tools).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn what_goes_on_can_be_heard_and_ended() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let id = engine
+        .begin(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
+        .await
+        .unwrap();
+    let mut heard = String::new();
+    while !heard.contains("two") {
+        match engine.wait(ME, id, Duration::from_millis(50)).await.unwrap() {
+            Progress::Running(running) => heard.push_str(&running.stdout),
+            Progress::Ended(ending) => panic!("{ending:?}"),
+        }
+    }
+    assert_eq!(heard, "one\ntwo\n");
+    engine.cancel(ME, id).await.unwrap();
+    let Progress::Ended(Ok(execution)) = engine.wait(ME, id, LONG).await.unwrap() else {
+        panic!("it goes on");
+    };
+    assert_eq!(
+        (execution.status, execution.stdout.as_str()),
+        (Status::Cancelled, "one\ntwo\n")
+    );
+}
+
+#[tokio::test]
+async fn a_timeout_is_less_than_the_policys_wall() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let hasty = Ask {
+        timeout: Some(Duration::from_millis(200)),
+        ..ask("for (;;) {}")
+    };
+    let execution = ended(&engine, ME, hasty).await;
+    assert_eq!(execution.status, Status::TimedOut);
+    assert!(execution.usage.wall_ms < 5_000, "{}", execution.usage.wall_ms);
+}
+
+#[tokio::test]
+async fn what_a_run_left_is_kept_for_its_owner_and_then_forgotten() {
+    let home = tempfile::tempdir().unwrap();
+    let idle = Duration::from_secs(2);
+    let engine = engine(home.path(), idle).await;
+    let request = Ask {
+        files: vec![("in/a.bin".parse().unwrap(), vec![0, 159, 146])],
+        session: Some("brief".to_owned()),
+        ..shell("cp in/a.bin out.bin; echo said; echo worse >&2")
+    };
+    let execution = ended(&engine, ME, request).await;
+    let read = |part| engine.artifact(ME, execution.execution_id, part);
+    assert_eq!(read(Part::Stdout).await.unwrap().unwrap(), b"said\n");
+    assert_eq!(read(Part::Stderr).await.unwrap().unwrap(), b"worse\n");
+    assert_eq!(read(Part::Value).await.unwrap(), None);
+    let file = |name: &str| Part::File(name.parse().unwrap());
+    assert_eq!(read(file("out.bin")).await.unwrap().unwrap(), [0, 159, 146]);
+    assert_eq!(read(file("other")).await.unwrap(), None);
+    tokio::time::sleep(idle * 3).await;
+    assert_eq!(
+        read(Part::Stdout).await.unwrap_err(),
+        WaitError::Forgotten {
+            id: execution.execution_id,
+            status: Status::Completed
+        }
+    );
+    let session = engine.store().session(execution.session_id).await.unwrap().unwrap();
+    assert_eq!(session.state.name(), "closed");
+    assert!(
+        !home
+            .path()
+            .join("artifacts")
+            .join(execution.execution_id.to_string())
+            .exists()
+    );
+}
+
+#[tokio::test]
+async fn many_at_once_are_all_answered() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let mut all = tokio::task::JoinSet::new();
+    for number in 0..100 {
+        let engine = Arc::clone(&engine);
+        all.spawn(async move {
+            let execution = ended(&engine, ME, ask(&format!("{number} + 1"))).await;
+            (number + 1, execution.value.as_ref().unwrap().get().to_owned())
+        });
+    }
+    while let Some(done) = all.join_next().await {
+        let (expected, found) = done.unwrap();
+        assert_eq!(found, expected.to_string());
+    }
+    assert!(engine.store().verify(|_| {}).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_session_that_another_process_stops_is_over() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let request = Ask {
+        session: Some("work".to_owned()),
+        ..shell("sleep 60")
+    };
+    let id = engine.begin(ME, request).await.unwrap();
+    let Progress::Running(running) = engine.wait(ME, id, Duration::from_secs(1)).await.unwrap() else {
+        panic!("it ended");
+    };
+    let other = ringfence_store::Store::open(home.path()).await.unwrap();
+    let target = ringfence_store::Target::Session(running.session_id);
+    other.request_stop(target, Principal::Local(2)).await.unwrap();
+    let Progress::Ended(Ok(execution)) = engine.wait(ME, id, LONG).await.unwrap() else {
+        panic!("it goes on");
+    };
+    assert_eq!(execution.status, Status::Cancelled);
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let session = engine.store().session(running.session_id).await.unwrap().unwrap();
+        if session.state.name() == "closed" {
+            return;
+        }
+    }
+    panic!("the session is still open");
+}
+
+#[tokio::test]
+async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let soon = engine.begin(ME, shell("sleep 0.3; echo done")).await.unwrap();
+    let never = engine.begin(ME, shell("sleep 60")).await.unwrap();
+    engine.drain(Duration::from_secs(2)).await;
+    assert_eq!(engine.begin(ME, ask("1")).await.unwrap_err().code(), "server.closing");
+    for (id, status) in [(soon, Status::Completed), (never, Status::Cancelled)] {
+        assert_eq!(engine.store().execution(id).await.unwrap().unwrap().status, status);
+    }
+    Engine::part(engine).await;
+}
