@@ -92,8 +92,12 @@ impl Which {
     fn before<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let parsed = cursor.parse().map_err(|_| {
-            Problem::new(StatusCode::BAD_REQUEST, "api.cursor", "`cursor` is not one that a page gave")
-                .hint("give `next` of the page before, or leave it out")
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "api.cursor",
+                "`cursor` is not one that a page gave",
+            )
+            .hint("give `next` of the page before, or leave it out")
         });
         parsed.map(Some)
     }
@@ -127,8 +131,12 @@ fn parsed<T: std::str::FromStr<Err = ringfence_journal::IdError>>(text: &str) ->
 }
 
 fn no_session(id: SessionId) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "session.unknown", format!("there is no session `{id}`"))
-        .hint("`GET /api/v1/sessions` lists them")
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "session.unknown",
+        format!("there is no session `{id}`"),
+    )
+    .hint("`GET /api/v1/sessions` lists them")
 }
 
 impl Api {
@@ -143,6 +151,3 @@ impl Api {
 
 type Answer<T> = Result<Json<T>, Problem>;
 type Shared = State<Arc<Api>>;
-
-#[cfg(test)]
-mod tests;

@@ -48,6 +48,11 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: applicat
 Connection: close\r\nContent-Length: 99\r\n\r\n\
 {\"code\":\"http.connections\",\"message\":\"too many connections are open\",\"hint\":\"try again in a moment\"}";
 
+/// The journal cannot be read, so nothing is served.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot count what happens")]
+pub struct ServeError(#[source] ringfence_engine::kept::ReadError);
+
 /// What the HTTP doors are made of.
 #[derive(Debug)]
 pub struct App {
@@ -63,7 +68,7 @@ pub struct App {
 
 impl App {
     /// Serves HTTP until `shutdown`; then no more connections, and what is under way may end within `limits.drain`.
-    pub async fn serve<M, F>(self, listener: TcpListener, mcp: M, shutdown: F)
+    pub async fn serve<M, F>(self, listener: TcpListener, mcp: M, shutdown: F) -> Result<(), ServeError>
     where
         M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
         M::Response: IntoResponse,
@@ -73,7 +78,9 @@ impl App {
         let (close, closing) = watch::channel(false);
         let limits = Arc::new(self.limits.clone());
         let engine = Arc::clone(&self.engine);
-        let routes = self.routes(mcp, closing.clone());
+        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(ServeError)?);
+        let counting = tokio::spawn(metrics::count(Arc::clone(&metrics)));
+        let routes = self.routes(mcp, metrics, closing.clone());
         let places = Arc::new(Semaphore::new(limits.connections));
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -114,16 +121,17 @@ impl App {
             tracing::info!(connections = connections.len(), "connections that stayed open are cut");
         }
         connections.shutdown().await;
+        counting.abort();
+        Ok(())
     }
 
-    fn routes<M>(self, mcp: M, closing: watch::Receiver<bool>) -> Router
+    fn routes<M>(self, mcp: M, metrics: Arc<Metrics>, closing: watch::Receiver<bool>) -> Router
     where
         M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
         M::Response: IntoResponse,
         M::Future: Send + 'static,
     {
         let gate = Arc::new(Gate::new(self.auth, Arc::clone(&self.engine)));
-        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)));
         let guard = Arc::new(Guard::new(
             self.hosts,
             Arc::clone(&gate),

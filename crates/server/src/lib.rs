@@ -3,3 +3,8 @@
 //! MCP over stdio and HTTP, and the JSON API. It turns what came in from outside into what [`ringfence_engine`] is asked, and
 //! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
 #![forbid(unsafe_code)]
+
+mod api;
+mod http;
+
+pub use http::{App, Auth, Hosts, HostsError, Limits, ServeError};

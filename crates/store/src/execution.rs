@@ -2,9 +2,9 @@
 
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 
+use crate::Store;
 use crate::database::ReadError;
 use crate::session::{self, Execution};
-use crate::Store;
 
 /// The most executions that one question answers with.
 const PAGE: u32 = 1000;

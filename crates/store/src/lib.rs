@@ -22,8 +22,8 @@ mod sweep;
 mod token;
 mod writer;
 
-pub use open::{OpenError, Store};
 pub use execution::Executions;
+pub use open::{OpenError, Store};
 pub use session::{AdoptError, Execution, Opening, Session, Sessions};
 
 pub use lease::{DeadLease, Holder, Lease, LeaseError, Resource};

@@ -67,7 +67,11 @@ pub(super) fn described(summary: &str, status: &str, schema: &Value) -> Value {
 
 /// A method that answers with one thing.
 pub(super) fn one(summary: &str, schema: &str) -> Value {
-    described(summary, "200", &json!({ "$ref": format!("#/components/schemas/{schema}") }))
+    described(
+        summary,
+        "200",
+        &json!({ "$ref": format!("#/components/schemas/{schema}") }),
+    )
 }
 
 /// A method that answers with a page of things.
@@ -147,7 +151,5 @@ fn schemas() -> Value {
                 "newest": { "type": "array", "items": { "$ref": "#/components/schemas/RunRow" } },
             },
         },
-        "RunAsk": super::runs::ask_schema(),
-        "Run": super::runs::run_schema(),
     })
 }

@@ -85,18 +85,24 @@ async fn of_session(
 }
 
 /// The event after which the client wants to go on; one that never was cannot be gone on from.
-fn asked(
-    headers: &HeaderMap,
-    query: Result<Query<From>, QueryRejection>,
-    last: u64,
-) -> Result<Option<u64>, Problem> {
+fn asked(headers: &HeaderMap, query: Result<Query<From>, QueryRejection>, last: u64) -> Result<Option<u64>, Problem> {
     let Query(from) = query.map_err(|rejection| bad_query(&rejection))?;
     let wrong = || {
-        Problem::new(StatusCode::BAD_REQUEST, "events.id", "`Last-Event-ID` is not an event of this journal")
-            .hint("leave it out to begin now, or use `?after=0` to begin with the first")
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "events.id",
+            "`Last-Event-ID` is not an event of this journal",
+        )
+        .hint("leave it out to begin now, or use `?after=0` to begin with the first")
     };
     let after = match headers.get(LAST) {
-        Some(value) => Some(value.to_str().ok().and_then(|text| text.parse().ok()).ok_or_else(wrong)?),
+        Some(value) => Some(
+            value
+                .to_str()
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(wrong)?,
+        ),
         None => from.after,
     };
     match after {
@@ -115,7 +121,12 @@ async fn follow(api: Arc<Api>, caller: Caller, only: Option<SessionId>, after: u
         .hint("close one, or try again later")
         .retry(ALIVE));
     };
-    let tail = api.engine.store().tail_after(after).await.map_err(|error| unread(&error))?;
+    let tail = api
+        .engine
+        .store()
+        .tail_after(after)
+        .await
+        .map_err(|error| unread(&error))?;
     let follow = Follow {
         tail,
         closing: api.closing.clone(),

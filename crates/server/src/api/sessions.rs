@@ -94,7 +94,12 @@ async fn all(
         before: which.before()?,
         limit: Some(limit + 1),
     };
-    let rows = api.engine.store().sessions(sessions).await.map_err(|error| unread(&error))?;
+    let rows = api
+        .engine
+        .store()
+        .sessions(sessions)
+        .await
+        .map_err(|error| unread(&error))?;
     Ok(Json(page(rows, limit, |row| row.id.to_string(), View::from)))
 }
 
@@ -110,18 +115,19 @@ fn state(text: &str) -> Result<SessionState, Problem> {
     }
 }
 
-async fn show(
-    State(api): Shared,
-    Extension(caller): Extension<Caller>,
-    Segment(id): Segment<String>,
-) -> Answer<Whole> {
+async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(id): Segment<String>) -> Answer<Whole> {
     let session = api.session(caller, parsed(&id)?).await?;
     let newest = Executions {
         session: Some(session.id),
         limit: Some(MOST),
         ..Executions::default()
     };
-    let newest = api.engine.store().executions_of(newest).await.map_err(|error| unread(&error))?;
+    let newest = api
+        .engine
+        .store()
+        .executions_of(newest)
+        .await
+        .map_err(|error| unread(&error))?;
     Ok(Json(Whole {
         session: session.into(),
         newest: newest.into_iter().map(Row::from).collect(),
@@ -135,7 +141,8 @@ async fn stop(
     Segment(id): Segment<String>,
 ) -> Result<Response, Problem> {
     let session = api.session(caller, parsed(&id)?).await?;
-    let answer = |status, state: &str| (status, Json(json!({ "session_id": session.id, "state": state }))).into_response();
+    let answer =
+        |status, state: &str| (status, Json(json!({ "session_id": session.id, "state": state }))).into_response();
     if session.state != SessionState::Open {
         return Ok(answer(StatusCode::OK, session.state.name()));
     }

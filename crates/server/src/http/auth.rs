@@ -147,7 +147,10 @@ impl Gate {
 
     /// Our own address: what the operator says, else the name that was asked for, which was checked before.
     fn base(&self, headers: &HeaderMap) -> String {
-        if let Auth::Tokens { resource: Some(url), .. } = &self.auth {
+        if let Auth::Tokens {
+            resource: Some(url), ..
+        } = &self.auth
+        {
             return url.trim_end_matches('/').to_owned();
         }
         let host = headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
@@ -182,8 +185,12 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = all.next() else { return Ok(None) };
     let form = || {
-        Problem::new(StatusCode::BAD_REQUEST, "auth.form", "the `Authorization` header is not a bearer token")
-            .hint("send one header `Authorization: Bearer …`")
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "auth.form",
+            "the `Authorization` header is not a bearer token",
+        )
+        .hint("send one header `Authorization: Bearer …`")
     };
     if all.next().is_some() {
         return Err(form());

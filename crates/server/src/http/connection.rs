@@ -30,7 +30,7 @@ const LINGER_BYTES: usize = 16 << 20;
 pub(crate) async fn serve(stream: TcpStream, routes: Router, limits: Arc<Limits>, mut closing: watch::Receiver<bool>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let routes = routes.clone();
-        async move { Ok::<_, Infallible>(answer(routes, request.map(Body::new)).await) }
+        Box::pin(async move { Ok::<_, Infallible>(answer(routes, request.map(Body::new)).await) })
     });
     let io = TokioIo::new(Stall::new(stream, limits.send));
     let mut connection = http1::Builder::new()

@@ -59,7 +59,9 @@ impl Hosts {
         let mut hosts = headers.get_all(HOST).iter();
         let given = hosts.next().filter(|_| hosts.next().is_none());
         let host = given.and_then(|value| value.to_str().ok()).and_then(host_of);
-        let named = uri.authority().is_none_or(|authority| host_of(authority.as_str()) == host);
+        let named = uri
+            .authority()
+            .is_none_or(|authority| host_of(authority.as_str()) == host);
         match host {
             Some(host) if named && self.names.contains(&host) => {}
             _ => return Err(refuse("http.host", "Host", given, "listen.hosts")),
@@ -86,7 +88,9 @@ fn refuse(code: &'static str, header: &str, value: Option<&HeaderValue>, key: &'
     let message = format!("`{header}: {shown}` is not a name that this server answers to");
     Problem::new(StatusCode::FORBIDDEN, code, message)
         .rule(key)
-        .hint(format!("use a name of this machine, or add it to `{key}` in `ringfence.yaml`"))
+        .hint(format!(
+            "use a name of this machine, or add it to `{key}` in `ringfence.yaml`"
+        ))
         .last()
 }
 

@@ -28,6 +28,9 @@ const SECONDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0,
 ];
 
+/// How often the journal is counted when nobody asks.
+const EVERY: Duration = Duration::from_secs(2);
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answered {
     route: String,
@@ -95,10 +98,22 @@ impl Metrics {
         let counts = Counts::register(&mut registry);
         let (requests, sessions) = (Family::default(), Gauge::default());
         let (hits, misses) = (Counter::default(), Counter::default());
-        registry.register("http_requests", "Requests answered, by route and status", requests.clone());
+        registry.register(
+            "http_requests",
+            "Requests answered, by route and status",
+            requests.clone(),
+        );
         registry.register("sessions_open", "Sessions that are open", sessions.clone());
-        registry.register("pool_hits", "Sandboxes that were ready when one was needed", hits.clone());
-        registry.register("pool_misses", "Sandboxes that had to be made when one was needed", misses.clone());
+        registry.register(
+            "pool_hits",
+            "Sandboxes that were ready when one was needed",
+            hits.clone(),
+        );
+        registry.register(
+            "pool_misses",
+            "Sandboxes that had to be made when one was needed",
+            misses.clone(),
+        );
         Ok(Metrics {
             engine,
             registry,
@@ -161,7 +176,11 @@ impl Counts {
         registry.register("runs", "Runs that ended, by status", counts.runs.clone());
         registry.register("run_seconds", "How long runs took", counts.seconds.clone());
         registry.register("tool_calls", "Tool calls that ended, by outcome", counts.calls.clone());
-        registry.register("refusals", "Runs and calls that were refused, by code", counts.refusals.clone());
+        registry.register(
+            "refusals",
+            "Runs and calls that were refused, by code",
+            counts.refusals.clone(),
+        );
         counts
     }
 
@@ -187,6 +206,16 @@ impl Counts {
     }
 }
 
+/// Counts now and then, so that whoever asks need not wait for much.
+pub(crate) async fn count(metrics: Arc<Metrics>) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        if let Err(error) = metrics.catch_up().await {
+            tracing::warn!(%error, "what happened could not be counted");
+        }
+    }
+}
+
 /// `GET /metrics`.
 pub(crate) async fn show(State(metrics): State<Arc<Metrics>>) -> Response {
     match metrics.text().await {
@@ -194,6 +223,3 @@ pub(crate) async fn show(State(metrics): State<Arc<Metrics>>) -> Response {
         Err(problem) => problem.into_response(),
     }
 }
-
-#[cfg(test)]
-mod tests;

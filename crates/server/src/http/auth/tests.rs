@@ -16,7 +16,8 @@ fn what_each_scope_may_do() {
     for (method, route, need) in cases {
         assert_eq!(Need::of(&method, route), need, "{method} {route}");
     }
-    let refused = |need: Need| [Scope::Viewer, Scope::Agent, Scope::Operator].map(|scope| need.refuses(scope).is_some());
+    let refused =
+        |need: Need| [Scope::Viewer, Scope::Agent, Scope::Operator].map(|scope| need.refuses(scope).is_some());
     assert_eq!(refused(Need::Look), [false, false, false]);
     assert_eq!(refused(Need::Run), [true, false, false]);
     assert_eq!(refused(Need::Watch), [false, true, false]);

@@ -1,0 +1,172 @@
+//! Runs: list, show, cancel.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use http::StatusCode;
+use ringfence_engine::kept::{Execution, Executions};
+use ringfence_engine::{Progress, WaitError};
+use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::document::{list, one};
+use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+
+/// The longest that a request waits for a run.
+const WAIT: Duration = Duration::from_secs(45);
+
+/// A run in a list.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    execution_id: ExecutionId,
+    session_id: SessionId,
+    language: String,
+    status: Status,
+    started: String,
+    ended: Option<String>,
+}
+
+impl From<Execution> for Row {
+    fn from(execution: Execution) -> Row {
+        Row {
+            execution_id: execution.id,
+            session_id: execution.session,
+            language: execution.language,
+            status: execution.status,
+            started: execution.started.to_string(),
+            ended: execution.ended.map(|ended| ended.to_string()),
+        }
+    }
+}
+
+/// How long to wait.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patience {
+    /// Seconds.
+    wait: Option<f64>,
+}
+
+impl Patience {
+    fn of(query: Result<Query<Patience>, QueryRejection>, usual: Duration) -> Result<Duration, Problem> {
+        let Query(patience) = query.map_err(|rejection| bad_query(&rejection))?;
+        let Some(seconds) = patience.wait else { return Ok(usual) };
+        let wait = Duration::try_from_secs_f64(seconds).map_err(|_| {
+            Problem::new(StatusCode::BAD_REQUEST, "api.query", "`wait` is no number of seconds").hint("say 0 to 45")
+        })?;
+        Ok(wait.min(WAIT))
+    }
+}
+
+pub(super) fn paths() -> Vec<Path> {
+    vec![
+        Path {
+            path: "/api/v1/runs",
+            methods: get(all),
+            described: json!({ "get": list("Runs, newest first", "RunRow", &["session"]) }),
+        },
+        Path {
+            path: "/api/v1/runs/{id}",
+            methods: get(show),
+            described: json!({ "get": waits(one("A run: where it stands, or its result", "Run")) }),
+        },
+        Path {
+            path: "/api/v1/runs/{id}/cancel",
+            methods: post(cancel),
+            described: json!({ "post": one("Kill a run; answers with how it ended", "Run") }),
+        },
+    ]
+}
+
+fn waits(mut described: Value) -> Value {
+    let wait = json!({ "type": "number", "minimum": 0, "maximum": WAIT.as_secs() });
+    described["parameters"] =
+        json!([{ "name": "wait", "in": "query", "description": "seconds to wait for its end", "schema": wait }]);
+    described
+}
+
+async fn all(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    query: Result<Query<Which>, QueryRejection>,
+) -> Answer<Page<Row>> {
+    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    let limit = which.limit();
+    let executions = Executions {
+        principal: caller.view(),
+        session: which.session,
+        before: which.before()?,
+        limit: Some(limit + 1),
+    };
+    let rows = api.engine.store().executions_of(executions).await;
+    let rows = rows.map_err(|error| unread(&error))?;
+    Ok(Json(page(rows, limit, |row| row.id.to_string(), Row::from)))
+}
+
+async fn show(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+    query: Result<Query<Patience>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let id = parsed(&id)?;
+    let wait = Patience::of(query, Duration::ZERO)?;
+    let owner = api.owner(caller, id).await?;
+    answer(api.engine.wait(owner, id, wait).await)
+}
+
+async fn cancel(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+) -> Result<Response, Problem> {
+    let id = parsed(&id)?;
+    let owner = api.owner(caller, id).await?;
+    api.engine.cancel(owner, id).await.map_err(|error| gone(&error))?;
+    answer(api.engine.wait(owner, id, WAIT).await)
+}
+
+impl Api {
+    /// Whose run this is, as far as the caller may know: an operator acts on everybody's.
+    async fn owner(&self, caller: Caller, id: ExecutionId) -> Result<Principal, Problem> {
+        if caller.view().is_some() {
+            return Ok(caller.principal);
+        }
+        let store = self.engine.store();
+        let Some(execution) = store.execution(id).await.map_err(|error| unread(&error))? else {
+            // Not written down yet: then it can only be the caller's own.
+            return Ok(caller.principal);
+        };
+        let session = store.session(execution.session).await.map_err(|error| unread(&error))?;
+        Ok(session.map_or(caller.principal, |session| session.principal))
+    }
+}
+
+/// Where a run stands, as it is answered.
+fn answer(progress: Result<Progress, WaitError>) -> Result<Response, Problem> {
+    match progress.map_err(|error| gone(&error))? {
+        Progress::Running(running) => Ok((StatusCode::ACCEPTED, Json(running)).into_response()),
+        Progress::Ended(Ok(execution)) => Ok(Json(&*execution).into_response()),
+        Progress::Ended(Err(error)) => Err(Problem::ours("run.failed", &*error)),
+    }
+}
+
+fn gone(error: &WaitError) -> Problem {
+    let (status, code, hint) = match error {
+        WaitError::Unknown(_) => (StatusCode::NOT_FOUND, "run.unknown", "`GET /api/v1/runs` lists them"),
+        WaitError::Forgotten { .. } => (
+            StatusCode::GONE,
+            "run.forgotten",
+            "the journal still has its events: `GET /api/v1/sessions/{id}/events`",
+        ),
+        WaitError::Unread(_) => return Problem::ours("store.read", error),
+    };
+    Problem::new(status, code, error.to_string()).hint(hint)
+}
