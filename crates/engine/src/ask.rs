@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::{Client, Principal, SessionId, Text};
+use ringfence_journal::{Client, ExecutionId, NoEntropy, Principal, SessionId, Text};
 use ringfence_policy::{Ceiling, Draft, Policy, RelPath};
 use serde_json::Value;
 
@@ -103,7 +103,18 @@ impl Engine {
         }
     }
 
-    fn opening(&self, policy: Arc<Policy>) -> Result<Opening, Refusal> {
+    /// A session that ends with its run.
+    pub(crate) fn alone(
+        &self,
+        who: Principal,
+        execution: ExecutionId,
+        policy: Arc<Policy>,
+    ) -> Result<Session, NoEntropy> {
+        let id = SessionId::generate()?;
+        Ok(Session::new((id, execution), who, policy, self.folders(id)))
+    }
+
+    pub(crate) fn opening(&self, policy: Arc<Policy>) -> Result<Opening, Refusal> {
         let id = SessionId::generate().map_err(|error| Refusal {
             code: "start.entropy",
             message: error.to_string(),
@@ -187,14 +198,4 @@ fn fixed(open: &Policy, asked: &Policy) -> Result<(), Refusal> {
         rule: other.join(", "),
         hint: Some("leave these keys out, or run in another session".to_owned()),
     })
-}
-
-/// A session that ends with its run.
-pub(crate) fn alone(
-    engine: &Engine,
-    who: Principal,
-    ids: (SessionId, ringfence_journal::ExecutionId),
-    policy: Arc<Policy>,
-) -> Session {
-    Session::new(ids, who, policy, engine.folders(ids.0))
 }

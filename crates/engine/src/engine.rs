@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
 use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
-use ringfence_journal::{Principal, SessionId};
+use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
@@ -250,6 +250,11 @@ impl Engine {
     /// Where the places on disk of a session are made.
     pub(crate) fn folders(&self, session: SessionId) -> PathBuf {
         self.settings.home.join("workspaces").join(session.to_string())
+    }
+
+    /// Where the files are kept that an execution left.
+    pub(crate) fn artifacts(&self, execution: ExecutionId) -> PathBuf {
+        self.settings.home.join("artifacts").join(execution.to_string())
     }
 
     /// Makes sandboxes ready for requests that say nothing of their own.

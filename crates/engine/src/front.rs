@@ -7,7 +7,7 @@ use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_sandbox::Language;
 use tokio::sync::mpsc;
 
-use crate::ask::{self, Ask, Front, Seat};
+use crate::ask::{Ask, Front, Seat};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::run::{Input, Out, RunCode, Source};
@@ -32,16 +32,10 @@ impl Engine {
         let seat = self.seat(front, who, &ask);
         let (session, seat) = match seat {
             Ok((policy, Seat::In(open))) => (open.session(execution, policy), Ok(Seat::In(open))),
-            Ok((policy, Seat::Alone)) => {
-                let ids = (SessionId::generate()?, execution);
-                (ask::alone(self, who, ids, policy), Ok(Seat::Alone))
-            }
-            Err(refusal) => {
-                let ids = (SessionId::generate()?, execution);
-                (ask::alone(self, who, ids, Arc::clone(&front.policy)), Err(refusal))
-            }
+            Ok((policy, Seat::Alone)) => (self.alone(who, execution, policy)?, Ok(Seat::Alone)),
+            Err(refusal) => (self.alone(who, execution, Arc::clone(&front.policy))?, Err(refusal)),
         };
-        let files = self.settings.home.join("artifacts").join(execution.to_string());
+        let files = self.artifacts(execution);
         let (run, mut stop) = self.runs.add(execution, session.id, who, files);
         let engine = Arc::clone(self);
         tokio::spawn(async move {

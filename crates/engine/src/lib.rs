@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod direct;
 mod discover;
 mod door;
 mod engine;
@@ -28,6 +29,7 @@ mod words;
 
 pub use ask::{Ask, Front, Trace};
 
+pub use direct::{DirectTool, ToolCall};
 pub use discover::{Discover, DiscoverError, notes, offers};
 pub use engine::{Engine, OpenError, Settings};
 pub use error::RunError;

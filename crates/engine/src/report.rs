@@ -154,6 +154,29 @@ pub(crate) fn refused(session: &Session, refusal: Refusal) -> Execution {
     assemble(session, judged)
 }
 
+/// A tool that was called by itself.
+pub(crate) fn called(session: &Session, answered: Result<Box<RawValue>, ErrorReport>) -> Execution {
+    use ringfence_journal::Status;
+    let (value, error) = match answered {
+        Ok(value) => (Some(value), None),
+        Err(error) => (None, Some(error)),
+    };
+    let judged = Judged {
+        status: if error.is_none() {
+            Status::Completed
+        } else {
+            Status::Failed
+        },
+        exit_code: i32::from(error.is_some()),
+        error,
+        diagnostics: Vec::new(),
+    };
+    Execution {
+        value,
+        ..assemble(session, judged)
+    }
+}
+
 /// A program with type errors, which was not started.
 pub(crate) fn ill_typed(session: &Session, found: Vec<Location>) -> Execution {
     let first = found.first().map_or_else(String::new, |first| {

@@ -97,6 +97,11 @@ impl Stop {
         (sender, Stop(receiver))
     }
 
+    /// Whether it was pulled.
+    pub fn is_pulled(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits until it is pulled; for ever if nobody can any more.
     pub async fn pulled(&mut self) {
         if self.0.wait_for(|pulled| *pulled).await.is_err() {

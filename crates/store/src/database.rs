@@ -1,12 +1,16 @@
 //! The database: connecting, its version, and what its errors mean.
+//!
+//! What writes is a connection of `rusqlite`, which works on the caller's own thread; what only asks is one of `sqlx`. Both are the
+//! same SQLite of this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_journal::{Cause, Hash, RecordError};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Row as _, SqliteConnection};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::OpenError;
 
@@ -20,10 +24,7 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 /// How long a connection waits for another process's commit.
-const BUSY: Duration = Duration::from_secs(5);
-
-/// Pages of log after which it is folded into the database: a start after a crash reads them.
-const CHECKPOINT_PAGES: &str = "400";
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// What the database's refusal means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +37,22 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Reads the result code, without its extension.
+    /// What a question's error means.
     pub(crate) fn of(error: &sqlx::Error) -> Trouble {
         let code = error
             .as_database_error()
             .and_then(sqlx::error::DatabaseError::code)
-            .and_then(|code| code.parse::<u32>().ok());
+            .and_then(|code| code.parse().ok());
+        Trouble::of_code(code)
+    }
+
+    /// What an error of the writing side means.
+    pub(crate) fn of_write(error: &rusqlite::Error) -> Trouble {
+        Trouble::of_code(error.sqlite_error().map(|error| error.extended_code))
+    }
+
+    /// Reads the result code, without its extension.
+    fn of_code(code: Option<i32>) -> Trouble {
         match code.map(|code| code & 0xff) {
             Some(13) => Trouble::Full,
             Some(5 | 6) => Trouble::Locked,
@@ -58,8 +69,8 @@ impl Trouble {
 }
 
 /// A record's error from the database's.
-pub(crate) fn record_error(error: sqlx::Error) -> RecordError {
-    let trouble = Trouble::of(&error);
+pub(crate) fn record_error(error: rusqlite::Error) -> RecordError {
+    let trouble = Trouble::of_write(&error);
     let source: Cause = Arc::new(error);
     match trouble {
         Trouble::Full => RecordError::Full { source },
@@ -133,40 +144,40 @@ pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A connection that can write. The file must be there.
-pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    options(path)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Normal)
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-        .connect()
-        .await
+/// A connection that can write. The file must be there. It waits [`BUSY`] for others.
+pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(BUSY)?;
+    // The log is folded beside the road, not in a commit that somebody waits for.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0",
+    )?;
+    Ok(connection)
 }
 
 /// A connection for questions only.
 pub(crate) async fn connect_reader(path: &Path) -> Result<SqliteConnection, ReadError> {
-    options(path)
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY)
+        .foreign_keys(true)
+        .disable_statement_logging()
         .pragma("query_only", "ON")
         .connect()
         .await
         .map_err(ReadError::Database)
 }
 
-fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .busy_timeout(BUSY)
-        .foreign_keys(true)
-        .disable_statement_logging()
-}
-
 /// Opens the database and brings it to this program's version.
-pub(crate) async fn open(path: PathBuf) -> Result<SqliteConnection, OpenError> {
+pub(crate) fn open(path: PathBuf) -> Result<Connection, OpenError> {
     let trouble = |source| OpenError::from_database(path.clone(), source);
-    let mut connection = connect(&path).await.map_err(trouble)?;
-    let version = version(&mut connection).await.map_err(trouble)?;
+    let mut connection = connect(&path).map_err(trouble)?;
+    let version = version(&connection).map_err(trouble)?;
     if (0..known()).contains(&version) {
-        migrate(&mut connection, &path).await?;
+        migrate(&mut connection, &path)?;
     } else if version != known() {
         return Err(OpenError::Version {
             path,
@@ -181,37 +192,37 @@ fn known() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar("PRAGMA user_version").fetch_one(connection).await
+fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 /// Brings an older database, or an empty one, to this program's version.
-async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let trouble = |source| OpenError::from_database(path.to_owned(), source);
-    connection.execute("BEGIN IMMEDIATE").await.map_err(trouble)?;
+    // Dropped without a commit, it is rolled back.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(trouble)?;
     // Another process may have been faster.
-    let found = version(connection).await.map_err(trouble)?;
+    let found = version(&transaction).map_err(trouble)?;
     if found >= known() {
-        connection.execute("ROLLBACK").await.map_err(trouble)?;
         return Ok(());
     }
-    let strangers: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
-        .fetch_one(&mut *connection)
-        .await
+    let strangers: i64 = transaction
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(trouble)?;
     if found == 0 && strangers > 0 {
         return Err(OpenError::NotOurs { path: path.to_owned() });
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        connection.execute(*migration).await.map_err(trouble)?;
+        transaction.execute_batch(migration).map_err(trouble)?;
     }
     let stamp = format!(
         "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}",
         known()
     );
-    connection.execute(sqlx::AssertSqlSafe(stamp)).await.map_err(trouble)?;
-    connection.execute("COMMIT").await.map_err(trouble)?;
-    Ok(())
+    transaction.execute_batch(&stamp).map_err(trouble)?;
+    transaction.commit().map_err(trouble)
 }
 
 /// Whether the file is shorter than its own header says, with no log that could hold the rest.
@@ -238,10 +249,8 @@ pub(crate) fn is_cut(path: &Path) -> std::io::Result<bool> {
 }
 
 /// Asks the database whether it is whole; slow, so asked only on suspicion.
-pub(crate) async fn is_whole(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    let answer: String = sqlx::query_scalar("PRAGMA quick_check(1)")
-        .fetch_one(connection)
-        .await?;
+pub(crate) fn is_whole(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok(answer == "ok")
 }
 

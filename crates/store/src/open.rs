@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ringfence_journal::{Event, KeyError, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer};
+use rusqlite::Connection;
 use sqlx::SqliteConnection;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
@@ -96,7 +98,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// What the database said.
-        source: sqlx::Error,
+        source: rusqlite::Error,
     },
     /// No space is left.
     #[error("the journal `{}` cannot grow: the disk is full", path.display())]
@@ -104,7 +106,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// What the database said.
-        source: sqlx::Error,
+        source: rusqlite::Error,
     },
     /// The database was written by a newer program.
     #[error("the journal `{}` has version {found}; this program knows {known}", path.display())]
@@ -128,7 +130,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// What the database said.
-        source: sqlx::Error,
+        source: rusqlite::Error,
     },
     /// A sink cannot be used.
     #[error("cannot use an audit sink")]
@@ -136,8 +138,8 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(crate) fn from_database(path: PathBuf, source: sqlx::Error) -> OpenError {
-        match Trouble::of(&source) {
+    pub(crate) fn from_database(path: PathBuf, source: rusqlite::Error) -> OpenError {
+        match Trouble::of_write(&source) {
             Trouble::Full => OpenError::Full { path, source },
             Trouble::Locked => OpenError::Locked { path, source },
             Trouble::Damaged => OpenError::Damaged {
@@ -193,23 +195,22 @@ impl Store {
 
     /// As [`Store::open`], with live sinks that get every record after its commit.
     pub async fn open_with(home: &Path, sinks: &[Sink]) -> Result<Store, OpenError> {
-        let home = Home::prepare(home)?;
-        let found = home.found()?;
-        let signer = home.signer(found)?;
-        let connection = match found {
-            Found::Database => open_existing(&home).await?,
-            Found::Nothing => create(&home).await?,
-        };
+        let path = home.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Opened::at(&path)).await;
+        // The thread broke, or the process ends.
+        let opened = opened.map_err(|error| OpenError::Folder {
+            path: home.to_owned(),
+            source: io::Error::other(error),
+        })??;
         let sinks = Sinks::start(sinks).map_err(OpenError::Sink)?;
-        Ok(Store::start(home, connection, signer, sinks))
+        Ok(Store::start(opened, sinks))
     }
 
     /// Starts the writer on an open database.
-    fn start(home: Home, connection: SqliteConnection, signer: Signer, sinks: Sinks) -> Store {
+    fn start(opened: Opened, sinks: Sinks) -> Store {
         let (commands, inbox) = mpsc::channel(WAITING);
-        let key = signer.public();
-        let writer = Writer::new(connection, home.clone(), signer, sinks);
-        tokio::spawn(writer.run(inbox));
+        let (home, key) = (opened.home.clone(), opened.signer.public());
+        tokio::spawn(Writer::new(opened, sinks).run(inbox));
         Store {
             home,
             key,
@@ -289,18 +290,44 @@ impl Recorder for Store {
     }
 }
 
-async fn open_existing(home: &Home) -> Result<SqliteConnection, OpenError> {
+/// A database that is open for writing, and what it is written with.
+pub(crate) struct Opened {
+    pub(crate) home: Home,
+    pub(crate) connection: Connection,
+    pub(crate) signer: Signer,
+    /// How long a commit waits for one of another process.
+    pub(crate) patience: Duration,
+}
+
+impl Opened {
+    /// Opens what is there, or makes it. May wait for other processes.
+    fn at(home: &Path) -> Result<Opened, OpenError> {
+        let home = Home::prepare(home)?;
+        let found = home.found()?;
+        let signer = home.signer(found)?;
+        let connection = match found {
+            Found::Database => open_existing(&home)?,
+            Found::Nothing => create(&home)?,
+        };
+        Ok(Opened {
+            home,
+            connection,
+            signer,
+            patience: database::BUSY,
+        })
+    }
+}
+
+fn open_existing(home: &Home) -> Result<Connection, OpenError> {
     let path = home.database();
     let cut = database::is_cut(&path).map_err(|source| OpenError::File {
         path: path.clone(),
         source,
     })?;
-    let mut connection = database::open(path.clone()).await?;
+    let connection = database::open(path.clone())?;
     // A neighbour's checkpoint can look like a cut for a moment: the database itself knows.
-    let whole = !cut
-        || database::is_whole(&mut connection)
-            .await
-            .map_err(|source| OpenError::from_database(path.clone(), source))?;
+    let whole =
+        !cut || database::is_whole(&connection).map_err(|source| OpenError::from_database(path.clone(), source))?;
     if whole {
         Ok(connection)
     } else {
@@ -311,7 +338,7 @@ async fn open_existing(home: &Home) -> Result<SqliteConnection, OpenError> {
     }
 }
 
-async fn create(home: &Home) -> Result<SqliteConnection, OpenError> {
+fn create(home: &Home) -> Result<Connection, OpenError> {
     let _lock = home.creation_lock()?;
     let path = home.database();
     if home.found()? == Found::Nothing {
@@ -330,7 +357,7 @@ async fn create(home: &Home) -> Result<SqliteConnection, OpenError> {
         }
         home.create_database()?;
     }
-    database::open(path).await
+    database::open(path)
 }
 
 #[cfg(test)]

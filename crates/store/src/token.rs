@@ -7,6 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use ringfence_journal::{Hash, RecordError, TokenId};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -161,19 +162,22 @@ impl Store {
             revoked: None,
         };
         let secret = secret_of(token.id)?;
-        let mut connection = database::connect(&self.home.database()).await.map_err(record_error)?;
-        let outcome = sqlx::query("INSERT INTO tokens (id, name, scope, digest, created) VALUES (?, ?, ?, ?, ?)")
-            .bind(token.id.to_string())
-            .bind(&token.name)
-            .bind(scope.name())
-            .bind(digest(&secret.0).as_bytes().to_vec())
-            .bind(token.created.to_string())
-            .execute(&mut connection)
-            .await;
-        database::close(connection).await;
-        match outcome {
+        let (row, digest) = (token.clone(), digest(&secret.0));
+        let inserted = self.write(move |connection| {
+            connection.execute(
+                "INSERT INTO tokens (id, name, scope, digest, created) VALUES (?, ?, ?, ?, ?)",
+                params![
+                    row.id.to_string(),
+                    row.name,
+                    row.scope.name(),
+                    digest.as_bytes(),
+                    row.created.to_string()
+                ],
+            )
+        });
+        match inserted.await? {
             Ok(_) => Ok((token, secret)),
-            Err(error) if Trouble::of(&error) == Trouble::Taken => Err(TokenError::Taken { name: token.name }),
+            Err(error) if Trouble::of_write(&error) == Trouble::Taken => Err(TokenError::Taken { name: token.name }),
             Err(error) => Err(record_error(error).into()),
         }
     }
@@ -190,16 +194,17 @@ impl Store {
 
     /// Revokes an access token, for every process at once. Answers when it was revoked: now, or before.
     pub async fn revoke_token(&self, id: TokenId) -> Result<Timestamp, TokenError> {
-        let mut connection = database::connect(&self.home.database()).await.map_err(record_error)?;
-        let outcome: Result<Option<String>, sqlx::Error> =
-            sqlx::query_scalar("UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING revoked")
-                .bind(Timestamp::now().to_string())
-                .bind(id.to_string())
-                .fetch_optional(&mut connection)
-                .await;
-        database::close(connection).await;
-        let revoked = outcome.map_err(record_error)?.ok_or(TokenError::Unknown { id })?;
-        Ok(revoked.parse().unwrap_or_else(|_| Timestamp::now()))
+        let now = Timestamp::now();
+        let updated = self.write(move |connection| {
+            let sql = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING revoked";
+            let values = params![now.to_string(), id.to_string()];
+            connection
+                .query_row(sql, values, |row| row.get::<_, String>(0))
+                .optional()
+        });
+        let revoked = updated.await?.map_err(record_error)?;
+        let revoked = revoked.ok_or(TokenError::Unknown { id })?;
+        Ok(revoked.parse().unwrap_or(now))
     }
 
     /// The access token in use whose secret this is.
@@ -231,14 +236,21 @@ impl Store {
 
     /// Notes that an access token was used now.
     pub async fn token_used(&self, id: TokenId) -> Result<(), RecordError> {
-        let mut connection = database::connect(&self.home.database()).await.map_err(record_error)?;
-        let outcome = sqlx::query("UPDATE tokens SET used = ? WHERE id = ?")
-            .bind(Timestamp::now().to_string())
-            .bind(id.to_string())
-            .execute(&mut connection)
-            .await;
-        database::close(connection).await;
-        outcome.map(drop).map_err(record_error)
+        let values = (Timestamp::now().to_string(), id.to_string());
+        let updated =
+            self.write(move |connection| connection.execute("UPDATE tokens SET used = ? WHERE id = ?", values));
+        updated.await?.map(drop).map_err(record_error)
+    }
+
+    /// Writes on a thread where waiting for other processes holds nobody up.
+    async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<Result<T, rusqlite::Error>, RecordError> {
+        let path = self.home.database();
+        let written =
+            tokio::task::spawn_blocking(move || database::connect(&path).and_then(|connection| change(&connection)));
+        written.await.map_err(|_| RecordError::Ended)
     }
 }
 

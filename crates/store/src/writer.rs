@@ -2,24 +2,33 @@
 //!
 //! The ends of the chains move forward in memory only after the commit; when it fails, every
 //! caller gets the error and nothing has happened.
+//!
+//! A commit to the log takes some ten microseconds, less than the way to another thread and back: it is done in the
+//! writer's own task. What waits, for the disk or for another process, waits on a thread that may.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use ringfence_journal::{Event, LeaseId, Link, Principal, RecordError, Recorded, SessionId, Signer};
-use sqlx::{Executor as _, SqliteConnection};
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinError;
 
-use crate::database::{self, Trouble, record_error};
+use crate::database::{Trouble, record_error};
 use crate::home::Home;
+use crate::open::Opened;
 use crate::session::{AdoptError, Opening};
 use crate::sink::Sinks;
 use crate::stop::Target;
 
 mod batch;
+mod fold;
 mod plain;
 mod project;
+mod row;
 
 use batch::Batch;
+use fold::{Fold, Need};
 use plain::Plain;
 
 /// The most commands in one commit: bounds how long the write lock is held.
@@ -85,24 +94,51 @@ enum Sync {
     Disk,
 }
 
+/// Whether a commit may wait for one of another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// On a thread that may wait.
+    Allowed,
+    /// In a task, where others would wait too.
+    Never,
+}
+
+/// What became of some commands.
+enum Written {
+    /// All were answered.
+    Answered,
+    /// Another process is writing: nothing has happened.
+    Locked(Vec<Command>),
+}
+
 pub(crate) struct Writer {
-    connection: SqliteConnection,
+    connection: Connection,
     home: Home,
     signer: Signer,
     sinks: Sinks,
     owned: HashMap<SessionId, Chain>,
     sync: Sync,
+    patience: Duration,
+    fold: Fold,
 }
 
 impl Writer {
-    pub(crate) fn new(connection: SqliteConnection, home: Home, signer: Signer, sinks: Sinks) -> Writer {
+    pub(crate) fn new(opened: Opened, sinks: Sinks) -> Writer {
+        let Opened {
+            home,
+            connection,
+            signer,
+            patience,
+        } = opened;
         Writer {
+            fold: Fold::of(home.database(), &connection),
             connection,
             home,
             signer,
             sinks,
             owned: HashMap::new(),
             sync: Sync::Log,
+            patience,
         }
     }
 
@@ -123,38 +159,88 @@ impl Writer {
                 }
             }
             if !commands.is_empty() {
-                self.write(commands).await;
+                self = match self.take(commands).await {
+                    Ok(writer) => writer,
+                    // Whoever waits is told that the writer is gone.
+                    Err(error) => return tracing::error!(%error, "the writer broke off"),
+                };
             }
         }
-        match last {
-            Ending::Fold => database::close(self.connection).await,
-            // Dropping it would fold too; the process ends now, and its descriptors with it.
-            Ending::Leave => std::mem::forget(self.connection),
-        }
-        self.sinks.finish().await;
+        self.end(last).await;
         for reply in closing {
             // Whoever asked may have stopped waiting.
             let _ = reply.send(());
         }
     }
 
-    async fn write(&mut self, commands: Vec<Command>) {
+    async fn end(mut self, ending: Ending) {
+        match ending {
+            Ending::Fold => {
+                self.fold.settle().await;
+                let connection = self.connection;
+                let closed = tokio::task::spawn_blocking(|| connection.close().map_err(|(_, error)| error)).await;
+                if let Ok(Err(error)) = closed {
+                    tracing::warn!(%error, "the database did not close cleanly");
+                }
+            }
+            // Dropping it would fold too; the process ends now, and its descriptors with it.
+            Ending::Leave => std::mem::forget(self.connection),
+        }
+        self.sinks.finish().await;
+    }
+
+    /// Writes here what is quick, elsewhere what may wait.
+    async fn take(mut self, mut commands: Vec<Command>) -> Result<Writer, JoinError> {
         let sync = if commands.iter().any(|command| self.is_durable(command)) {
             Sync::Disk
         } else {
             Sync::Log
         };
+        let need = self.fold.need();
+        if need == Need::First {
+            self.fold.settle().await;
+        }
+        if sync == Sync::Log && need != Need::First {
+            match self.write(commands, sync, Wait::Never) {
+                Written::Answered => {
+                    if self.fold.need() == Need::Beside {
+                        self.fold.beside();
+                    }
+                    return Ok(self);
+                }
+                Written::Locked(again) => commands = again,
+            }
+        }
+        tokio::task::spawn_blocking(move || {
+            if need == Need::First {
+                self.fold.first(&self.connection);
+            }
+            self.write(commands, sync, Wait::Allowed);
+            self
+        })
+        .await
+    }
+
+    fn write(&mut self, commands: Vec<Command>, sync: Sync, wait: Wait) -> Written {
         let mut answers = Vec::with_capacity(commands.len());
-        let outcome = match Plain::of(&commands, &self.owned) {
-            Some(plain) => self.commit_plain(plain, commands, sync, &mut answers).await,
-            None => self.commit(commands, sync, &mut answers).await,
+        let outcome = match self.begin(sync, wait) {
+            Ok(()) => match Plain::of(&commands, &self.owned) {
+                Some(plain) => self.commit_plain(plain, commands, wait, &mut answers),
+                None => self.commit(commands, wait, &mut answers),
+            },
+            Err(error) => {
+                skip_all(commands, &mut answers);
+                Err(error)
+            }
         };
+        self.fold.look();
         match outcome {
-            Ok(()) => {
+            Ok(Written::Answered) => {
                 for answer in answers {
                     answer(None);
                 }
             }
+            Ok(locked @ Written::Locked(_)) => return locked,
             Err(error) => {
                 let error = record_error(error);
                 tracing::error!(code = error.code(), %error, events = answers.len(), "nothing was written");
@@ -163,6 +249,7 @@ impl Writer {
                 }
             }
         }
+        Written::Answered
     }
 
     fn is_durable(&self, command: &Command) -> bool {
@@ -173,64 +260,73 @@ impl Writer {
         }
     }
 
+    /// Makes the next commits go as far as `sync`, and wait as `wait` says.
+    fn begin(&mut self, sync: Sync, wait: Wait) -> Result<(), rusqlite::Error> {
+        self.connection.busy_timeout(match wait {
+            Wait::Allowed => self.patience,
+            Wait::Never => Duration::ZERO,
+        })?;
+        if self.sync != sync {
+            self.connection.execute_batch(match sync {
+                Sync::Log => "PRAGMA synchronous = NORMAL",
+                Sync::Disk => "PRAGMA synchronous = FULL",
+            })?;
+            self.sync = sync;
+        }
+        Ok(())
+    }
+
     /// Commits what only adds to chains, in one step.
-    async fn commit_plain(
+    fn commit_plain(
         &mut self,
         plain: Plain,
         commands: Vec<Command>,
-        sync: Sync,
+        wait: Wait,
         answers: &mut Vec<Answer>,
-    ) -> Result<(), sqlx::Error> {
-        let mut outcome = self.level(sync).await;
-        if outcome.is_ok() {
-            outcome = plain.insert(&mut self.connection).await;
-        }
-        match outcome {
+    ) -> Result<Written, rusqlite::Error> {
+        match plain.insert(&self.connection) {
             Ok(()) => {
                 plain.settle(commands, answers);
                 self.owned.extend(plain.changed);
                 self.sinks.feed(&plain.records);
-                Ok(())
+                Ok(Written::Answered)
             }
-            // Somebody else wrote to one of the chains: one by one, the others are still written.
-            Err(error) if Trouble::of(&error) == Trouble::Taken => self.commit(commands, sync, answers).await,
-            Err(error) => {
-                for command in commands {
-                    batch::skip(command, answers);
+            Err(error) => match Trouble::of_write(&error) {
+                Trouble::Locked if wait == Wait::Never => Ok(Written::Locked(commands)),
+                // Somebody else wrote to one of the chains: one by one, the others are still written.
+                Trouble::Taken => self.commit(commands, wait, answers),
+                Trouble::Locked | Trouble::Full | Trouble::Damaged | Trouble::Other => {
+                    skip_all(commands, answers);
+                    Err(error)
                 }
-                Err(error)
-            }
+            },
         }
     }
 
-    async fn commit(
+    fn commit(
         &mut self,
         commands: Vec<Command>,
-        sync: Sync,
+        wait: Wait,
         answers: &mut Vec<Answer>,
-    ) -> Result<(), sqlx::Error> {
-        let prepared = self.prepare(sync).await;
-        let mut batch = Batch::new(&mut self.connection, &self.signer, &self.owned);
-        let mut outcome = prepared;
+    ) -> Result<Written, rusqlite::Error> {
+        let mut outcome = match self.connection.execute_batch("BEGIN IMMEDIATE") {
+            Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
+                return Ok(Written::Locked(commands));
+            }
+            begun => begun,
+        };
+        let mut batch = Batch::new(&self.connection, &self.signer, &self.owned);
         for command in commands {
             if outcome.is_ok() {
-                outcome = batch.apply(command, answers).await;
+                outcome = batch.apply(command, answers);
             } else {
                 batch::skip(command, answers);
             }
         }
         let done = batch.finish();
-        match outcome {
-            Ok(()) => {
-                if let Err(error) = self.connection.execute("COMMIT").await {
-                    self.roll_back().await;
-                    return Err(error);
-                }
-            }
-            Err(error) => {
-                self.roll_back().await;
-                return Err(error);
-            }
+        if let Err(error) = outcome.and_then(|()| self.connection.execute_batch("COMMIT")) {
+            self.roll_back();
+            return Err(error);
         }
         for (session, chain) in done.changed {
             match chain {
@@ -245,31 +341,20 @@ impl Writer {
             }
         }
         self.sinks.feed(&done.records);
-        Ok(())
-    }
-
-    async fn prepare(&mut self, sync: Sync) -> Result<(), sqlx::Error> {
-        self.level(sync).await?;
-        self.connection.execute("BEGIN IMMEDIATE").await.map(drop)
-    }
-
-    /// Makes the next commits go as far as `sync`.
-    async fn level(&mut self, sync: Sync) -> Result<(), sqlx::Error> {
-        if self.sync != sync {
-            let pragma = match sync {
-                Sync::Log => "PRAGMA synchronous = NORMAL",
-                Sync::Disk => "PRAGMA synchronous = FULL",
-            };
-            self.connection.execute(pragma).await?;
-            self.sync = sync;
-        }
-        Ok(())
+        Ok(Written::Answered)
     }
 
     /// Some failures end the transaction by themselves; then there is nothing to roll back.
-    async fn roll_back(&mut self) {
-        if let Err(error) = self.connection.execute("ROLLBACK").await {
+    fn roll_back(&mut self) {
+        if let Err(error) = self.connection.execute_batch("ROLLBACK") {
             tracing::debug!(%error, "no transaction was left to roll back");
         }
+    }
+}
+
+/// Keeps the answers of commands that were not tried: they will be the failure.
+fn skip_all(commands: Vec<Command>, answers: &mut Vec<Answer>) {
+    for command in commands {
+        batch::skip(command, answers);
     }
 }

@@ -1,20 +1,14 @@
 use ringfence_journal::{Kind, Report, SessionId};
-use sqlx::Executor as _;
 
 use super::*;
 use crate::{Lease, Opening};
 
-/// A store whose own connection has some pragmas more.
-async fn store(home: &Path, pragmas: &'static str) -> Store {
-    let home = Home::prepare(home).unwrap();
-    let found = home.found().unwrap();
-    let signer = home.signer(found).unwrap();
-    let mut connection = match found {
-        Found::Database => open_existing(&home).await.unwrap(),
-        Found::Nothing => create(&home).await.unwrap(),
-    };
-    connection.execute(pragmas).await.unwrap();
-    Store::start(home, connection, signer, Sinks::start(&[]).unwrap())
+/// A store with little patience, whose own connection has some pragmas more.
+fn store(home: &Path, pragmas: &'static str) -> Store {
+    let mut opened = Opened::at(home).unwrap();
+    opened.connection.execute_batch(pragmas).unwrap();
+    opened.patience = Duration::from_millis(50);
+    Store::start(opened, Sinks::start(&[]).unwrap())
 }
 
 fn opening(session: SessionId) -> Opening {
@@ -53,7 +47,7 @@ async fn report(store: &Store) -> Report {
 #[tokio::test]
 async fn a_full_disk_refuses_the_event_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let full = store(folder.path(), "PRAGMA max_page_count = 60").await;
+    let full = store(folder.path(), "PRAGMA max_page_count = 60");
     let lease = Lease::acquire(folder.path()).unwrap();
     let session = SessionId::generate().unwrap();
     full.open_session(&lease, opening(session)).await.unwrap();
@@ -74,7 +68,7 @@ async fn a_full_disk_refuses_the_event_and_loses_nothing() {
     assert_eq!(report(&full).await.records, written);
     full.close().await;
 
-    let roomy = store(folder.path(), "PRAGMA max_page_count = 100000").await;
+    let roomy = store(folder.path(), "PRAGMA max_page_count = 100000");
     roomy.release_for_test(session, &lease).await;
     roomy.adopt_session(&lease, session).await.unwrap();
     assert_eq!(roomy.record(violation(session)).await.unwrap().seq, written + 1);
@@ -102,19 +96,19 @@ impl Store {
 #[tokio::test]
 async fn a_locked_journal_is_waited_for_then_refused_and_all_who_waited_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let store = store(folder.path(), "PRAGMA busy_timeout = 50").await;
+    let store = store(folder.path(), "");
     let lease = Lease::acquire(folder.path()).unwrap();
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();
-    let mut other = database::connect(&store.home.database()).await.unwrap();
-    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let other = database::connect(&store.home.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (one, two) = tokio::join!(store.record(violation(session)), store.record(violation(session)));
     for outcome in [one, two] {
         let error = outcome.unwrap_err();
         assert_eq!(error.code(), "store.locked", "{error:?}");
         assert!(error.hint().is_some());
     }
-    other.execute("ROLLBACK").await.unwrap();
+    other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(store.record(violation(session)).await.unwrap().seq, 2);
     assert!(report(&store).await.is_ok());
 }
@@ -122,7 +116,7 @@ async fn a_locked_journal_is_waited_for_then_refused_and_all_who_waited_are_told
 #[tokio::test]
 async fn an_event_that_fits_nowhere_does_not_hurt_its_neighbours_in_the_commit() {
     let folder = tempfile::tempdir().unwrap();
-    let store = store(folder.path(), "PRAGMA busy_timeout = 50").await;
+    let store = store(folder.path(), "");
     let lease = Lease::acquire(folder.path()).unwrap();
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();

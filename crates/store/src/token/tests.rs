@@ -97,16 +97,14 @@ async fn the_last_use_is_noted() {
 
 #[tokio::test]
 async fn a_journal_of_the_version_before_gets_its_table() {
-    use sqlx::Executor as _;
     let (folder, store) = store().await;
     store.close().await;
     let path = folder.path().join("ringfence.db");
-    let mut connection = database::connect(&path).await.unwrap();
+    let connection = database::connect(&path).unwrap();
     connection
-        .execute("DROP TABLE tokens; PRAGMA user_version = 1")
-        .await
+        .execute_batch("DROP TABLE tokens; PRAGMA user_version = 1")
         .unwrap();
-    database::close(connection).await;
+    drop(connection);
     let store = Store::open(folder.path()).await.unwrap();
     store.create_token("one", Scope::Agent).await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use ringfence_journal::{
     Event, Head, HeadState, Kind, LeaseId, Link, Mark, Principal, Record, RecordError, Recorded, SessionId, Signer,
 };
-use sqlx::{Row as _, SqliteConnection};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
+use super::row::{digest, maybe, number, parsed};
 use super::{Answer, Chain, Command, Reply, project};
 use crate::database::{Trouble, signed};
 use crate::session::{AdoptError, Opening};
 use crate::stop::Target;
 
+pub(super) const INSERT: &str = "INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)";
+
 /// What a command came to, unless the database itself failed, which fails the whole commit.
-type Step<T, E = RecordError> = Result<Result<T, E>, sqlx::Error>;
+type Step<T, E = RecordError> = Result<Result<T, E>, rusqlite::Error>;
 
 /// What a commit changes, kept aside until it has succeeded.
 pub(super) struct Done {
@@ -27,7 +31,7 @@ pub(super) struct Done {
 }
 
 pub(super) struct Batch<'a> {
-    connection: &'a mut SqliteConnection,
+    connection: &'a Connection,
     signer: &'a Signer,
     owned: &'a HashMap<SessionId, Chain>,
     done: Done,
@@ -35,7 +39,7 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(super) fn new(
-        connection: &'a mut SqliteConnection,
+        connection: &'a Connection,
         signer: &'a Signer,
         owned: &'a HashMap<SessionId, Chain>,
     ) -> Batch<'a> {
@@ -57,18 +61,18 @@ impl<'a> Batch<'a> {
     }
 
     /// Carries out a command and keeps its answer; an error fails the whole commit.
-    pub(super) async fn apply(&mut self, command: Command, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+    pub(super) fn apply(&mut self, command: Command, answers: &mut Vec<Answer>) -> Result<(), rusqlite::Error> {
         match command {
-            Command::Record { event, reply } => settle(reply, self.record(&event).await, answers),
-            Command::Open { opening, lease, reply } => settle(reply, self.open(&opening, lease).await, answers),
+            Command::Record { event, reply } => settle(reply, self.record(&event), answers),
+            Command::Open { opening, lease, reply } => settle(reply, self.open(&opening, lease), answers),
             Command::Adopt {
                 session,
                 from,
                 to,
                 reply,
-            } => settle(reply, self.adopt(session, from, to).await, answers),
-            Command::Release { session, reply } => settle(reply, self.release(session).await, answers),
-            Command::Stop { target, by, reply } => settle(reply, self.stop(target, by).await, answers),
+            } => settle(reply, self.adopt(session, from, to), answers),
+            Command::Release { session, reply } => settle(reply, self.release(session), answers),
+            Command::Stop { target, by, reply } => settle(reply, self.stop(target, by), answers),
             Command::Close { .. } => Ok(()),
         }
     }
@@ -80,44 +84,45 @@ impl<'a> Batch<'a> {
         }
     }
 
-    async fn record(&mut self, event: &Event) -> Step<Recorded> {
+    fn record(&mut self, event: &Event) -> Step<Recorded> {
         let session = event.session;
         match self.chain(session) {
-            Some(chain) => self.append(chain, event).await,
+            Some(chain) => self.append(chain, event),
             // A session refused before it opened, or what was swept for no session: a chain of one.
             None if matches!(event.kind, Kind::Refused { .. } | Kind::Swept { .. }) => {
-                let record = match self.insert(Link::start(session), event).await? {
+                let record = match self.insert(Link::start(session), event)? {
                     Ok(record) => record,
                     Err(RecordError::Forked { .. }) => {
                         return Ok(Err(RecordError::NotOwned { session }));
                     }
                     Err(error) => return Ok(Err(error)),
                 };
-                self.sign(record.link(), HeadState::Closed).await?;
+                self.sign(record.link(), HeadState::Closed)?;
                 Ok(Ok(self.keep(record)))
             }
-            None => Ok(Err(self.absent(session).await?)),
+            None => Ok(Err(self.absent(session)?)),
         }
     }
 
     /// Why a session is not ours.
-    async fn absent(&mut self, session: SessionId) -> Result<RecordError, sqlx::Error> {
-        let state: Option<String> = sqlx::query_scalar("SELECT state FROM sessions WHERE id = ?")
-            .bind(session.to_string())
-            .fetch_optional(&mut *self.connection)
-            .await?;
+    fn absent(&mut self, session: SessionId) -> Result<RecordError, rusqlite::Error> {
+        let state: Option<String> = self
+            .connection
+            .prepare_cached("SELECT state FROM sessions WHERE id = ?")?
+            .query_row([session.to_string()], |row| row.get(0))
+            .optional()?;
         Ok(match state.as_deref() {
             None | Some("open") => RecordError::NotOwned { session },
             Some(_) => RecordError::Closed { session },
         })
     }
 
-    async fn append(&mut self, chain: Chain, event: &Event) -> Step<Recorded> {
-        let record = match self.insert(chain.link, event).await? {
+    fn append(&mut self, chain: Chain, event: &Event) -> Step<Recorded> {
+        let record = match self.insert(chain.link, event)? {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
         };
-        project::apply(self.connection, event).await?;
+        project::apply(self.connection, event)?;
         let closed = matches!(event.kind, Kind::SessionClosed { .. });
         if event.kind.is_signed() {
             let state = if closed {
@@ -125,7 +130,7 @@ impl<'a> Batch<'a> {
             } else {
                 HeadState::Checkpoint
             };
-            self.sign(record.link(), state).await?;
+            self.sign(record.link(), state)?;
         }
         let next = (!closed).then(|| Chain {
             link: record.link(),
@@ -144,7 +149,7 @@ impl<'a> Batch<'a> {
         recorded
     }
 
-    async fn insert(&mut self, link: Link, event: &Event) -> Step<Record> {
+    fn insert(&mut self, link: Link, event: &Event) -> Step<Record> {
         let record = match link.next(event) {
             Ok(record) => record,
             Err(error) => {
@@ -153,17 +158,13 @@ impl<'a> Batch<'a> {
                 }));
             }
         };
-        let inserted = sqlx::query("INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)")
-            .bind(record.session.to_string())
-            .bind(signed(record.seq))
-            .bind(record.prev.as_bytes().as_slice())
-            .bind(record.json.as_str())
-            .bind(record.hash.as_bytes().as_slice())
-            .execute(&mut *self.connection)
-            .await;
+        let inserted = self
+            .connection
+            .prepare_cached(INSERT)?
+            .execute(params_from_iter(values(&record)));
         match inserted {
             Ok(_) => Ok(Ok(record)),
-            Err(error) if Trouble::of(&error) == Trouble::Taken => Ok(Err(RecordError::Forked {
+            Err(error) if Trouble::of_write(&error) == Trouble::Taken => Ok(Err(RecordError::Forked {
                 session: record.session,
                 seq: record.seq,
             })),
@@ -172,10 +173,10 @@ impl<'a> Batch<'a> {
     }
 
     /// Appends a signed head. The write lock is held, so the last head is the last.
-    async fn sign(&mut self, link: Link, state: HeadState) -> Result<(), sqlx::Error> {
+    fn sign(&mut self, link: Link, state: HeadState) -> Result<(), rusqlite::Error> {
         let last = match self.done.mark {
             Some(mark) => mark,
-            None => last_head(self.connection).await?,
+            None => last_head(self.connection)?,
         };
         let signed_head = self.signer.sign(Head {
             n: last.n + 1,
@@ -186,33 +187,34 @@ impl<'a> Batch<'a> {
             state,
         });
         let head = &signed_head.head;
-        sqlx::query(
-            "INSERT INTO heads (n, prev, session, seq, record, closed, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(signed(head.n))
-        .bind(head.prev.as_bytes().as_slice())
-        .bind(head.session.to_string())
-        .bind(signed(head.seq))
-        .bind(head.record.as_bytes().as_slice())
-        .bind(i64::from(head.state == HeadState::Closed))
-        .bind(signed_head.signature.as_slice())
-        .execute(&mut *self.connection)
-        .await?;
+        self.connection
+            .prepare_cached(
+                "INSERT INTO heads (n, prev, session, seq, record, closed, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                signed(head.n),
+                head.prev.as_bytes(),
+                head.session.to_string(),
+                signed(head.seq),
+                head.record.as_bytes(),
+                head.state == HeadState::Closed,
+                signed_head.signature
+            ])?;
         self.done.mark = Some(Mark::after(head));
         Ok(())
     }
 
-    async fn open(&mut self, opening: &Opening, lease: LeaseId) -> Step<Recorded> {
+    fn open(&mut self, opening: &Opening, lease: LeaseId) -> Step<Recorded> {
         let event = opening.event();
         let session = event.session;
         if self.chain(session).is_some() {
             return Ok(Err(RecordError::Forked { session, seq: 1 }));
         }
-        let record = match self.insert(Link::start(session), &event).await? {
+        let record = match self.insert(Link::start(session), &event)? {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
         };
-        project::open(self.connection, opening, lease, &event).await?;
+        project::open(self.connection, opening, lease, &event)?;
         let chain = Chain {
             link: record.link(),
             durable: opening.durable,
@@ -221,47 +223,49 @@ impl<'a> Batch<'a> {
         Ok(Ok(self.keep(record)))
     }
 
-    async fn adopt(&mut self, session: SessionId, from: Option<LeaseId>, to: LeaseId) -> Step<(), AdoptError> {
-        let row = sqlx::query("SELECT state, lease, durable FROM sessions WHERE id = ?")
-            .bind(session.to_string())
-            .fetch_optional(&mut *self.connection)
-            .await?;
-        let Some(row) = row else {
+    fn adopt(&mut self, session: SessionId, from: Option<LeaseId>, to: LeaseId) -> Step<(), AdoptError> {
+        let row = self
+            .connection
+            .prepare_cached("SELECT state, lease, durable FROM sessions WHERE id = ?")?
+            .query_row([session.to_string()], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    maybe::<LeaseId>(row, 1)?,
+                    number(row, 2)? != 0,
+                ))
+            })
+            .optional()?;
+        let Some((state, owner, durable)) = row else {
             return Ok(Err(AdoptError::Unknown { session }));
         };
-        let owner: Option<String> = row.try_get("lease")?;
         // A sweep that died half way leaves a session that is lost, but still has its lease.
-        if row.try_get::<&str, _>("state")? != "open" && owner.is_none() {
+        if state != "open" && owner.is_none() {
             return Ok(Err(AdoptError::Closed { session }));
         }
-        if owner != from.map(|lease| lease.to_string()) {
+        if owner != from {
             return Ok(Err(AdoptError::Owned { session }));
         }
-        let durable = row.try_get::<i64, _>("durable")? != 0;
-        sqlx::query("UPDATE sessions SET lease = ? WHERE id = ?")
-            .bind(to.to_string())
-            .bind(session.to_string())
-            .execute(&mut *self.connection)
-            .await?;
-        let link = last_record(self.connection, session).await?;
+        self.connection
+            .prepare_cached("UPDATE sessions SET lease = ? WHERE id = ?")?
+            .execute(params![to.to_string(), session.to_string()])?;
+        let link = last_record(self.connection, session)?;
         self.done.changed.insert(session, Some(Chain { link, durable }));
         Ok(Ok(()))
     }
 
-    async fn release(&mut self, session: SessionId) -> Step<()> {
+    fn release(&mut self, session: SessionId) -> Step<()> {
         if self.chain(session).is_none() {
             return Ok(Err(RecordError::NotOwned { session }));
         }
-        sqlx::query("UPDATE sessions SET lease = NULL WHERE id = ?")
-            .bind(session.to_string())
-            .execute(&mut *self.connection)
-            .await?;
+        self.connection
+            .prepare_cached("UPDATE sessions SET lease = NULL WHERE id = ?")?
+            .execute([session.to_string()])?;
         self.done.changed.insert(session, None);
         Ok(Ok(()))
     }
 
-    async fn stop(&mut self, target: Target, by: Principal) -> Step<Vec<(SessionId, Option<LeaseId>)>> {
-        project::stop(self.connection, target, by).await.map(Ok)
+    fn stop(&mut self, target: Target, by: Principal) -> Step<Vec<(SessionId, Option<LeaseId>)>> {
+        project::stop(self.connection, target, by).map(Ok)
     }
 }
 
@@ -282,7 +286,7 @@ fn settle<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     reply: Reply<T, E>,
     step: Step<T, E>,
     answers: &mut Vec<Answer>,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), rusqlite::Error> {
     let (result, outcome) = match step {
         Ok(result) => (result, Ok(())),
         Err(error) => (Err(RecordError::Ended.into()), Err(error)),
@@ -305,28 +309,48 @@ pub(super) fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     }));
 }
 
-async fn last_head(connection: &mut SqliteConnection) -> Result<Mark, sqlx::Error> {
-    let row = sqlx::query("SELECT n, prev, session, seq, record, closed FROM heads ORDER BY n DESC LIMIT 1")
-        .fetch_optional(connection)
-        .await?;
-    match row {
-        None => Ok(Mark::start()),
-        Some(row) => crate::check::head(&row)
-            .map(|head| Mark::after(&head))
-            .map_err(|error| sqlx::Error::Decode(Box::new(error))),
-    }
+/// A record's row.
+pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
+    [
+        record.session.to_string().into(),
+        signed(record.seq).into(),
+        record.prev.as_bytes().as_slice().into(),
+        record.json.as_str().into(),
+        record.hash.as_bytes().as_slice().into(),
+    ]
 }
 
-async fn last_record(connection: &mut SqliteConnection, session: SessionId) -> Result<Link, sqlx::Error> {
-    let row =
-        sqlx::query("SELECT session, seq, prev, json, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")
-            .bind(session.to_string())
-            .fetch_optional(connection)
-            .await?;
-    match row {
-        None => Ok(Link::start(session)),
-        Some(row) => crate::audit::record(&row)
-            .map(|record| record.link())
-            .map_err(|error| sqlx::Error::Decode(Box::new(error))),
-    }
+fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error> {
+    let head = connection
+        .prepare_cached("SELECT n, prev, session, seq, record, closed FROM heads ORDER BY n DESC LIMIT 1")?
+        .query_row([], |row| {
+            Ok(Head {
+                n: number(row, 0)?,
+                prev: digest(row, 1)?,
+                session: parsed(row, 2)?,
+                seq: number(row, 3)?,
+                record: digest(row, 4)?,
+                state: if number(row, 5)? == 0 {
+                    HeadState::Checkpoint
+                } else {
+                    HeadState::Closed
+                },
+            })
+        })
+        .optional()?;
+    Ok(head.map_or_else(Mark::start, |head| Mark::after(&head)))
+}
+
+fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
+    let link = connection
+        .prepare_cached("SELECT seq, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
+        .query_row([session.to_string()], |row| {
+            Ok(Link {
+                session,
+                seq: number(row, 0)?,
+                hash: digest(row, 1)?,
+            })
+        })
+        .optional()?;
+    Ok(link.unwrap_or_else(|| Link::start(session)))
 }

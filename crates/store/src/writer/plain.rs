@@ -1,17 +1,13 @@
 //! Events that only add to their chains: one statement, which is a commit of its own.
-//!
-//! Each statement is a change of threads and back. Whoever makes a call waits for its record, so that costs one, not three.
 
 use std::collections::HashMap;
 
 use ringfence_journal::{Record, Recorded, SessionId};
-use sqlx::{AssertSqlSafe, SqliteConnection};
+use rusqlite::{Connection, params_from_iter};
 
-use super::batch::answer;
+use super::batch::{INSERT, answer, values};
 use super::{Answer, Chain, Command, project};
-use crate::database::signed;
 
-const INSERT: &str = "INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)";
 /// Up to so many rows the statement is kept, for it will be wanted again.
 const KEPT: usize = 8;
 
@@ -52,18 +48,15 @@ impl Plain {
     }
 
     /// Commits them all or none. Without a transaction around it, a statement begins as `BEGIN IMMEDIATE` does.
-    pub(super) async fn insert(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    pub(super) fn insert(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
         let more = ", (?, ?, ?, ?, ?)".repeat(self.records.len().saturating_sub(1));
-        let mut query = sqlx::query(AssertSqlSafe(format!("{INSERT}{more}"))).persistent(self.records.len() <= KEPT);
-        for record in &self.records {
-            query = query
-                .bind(record.session.to_string())
-                .bind(signed(record.seq))
-                .bind(record.prev.as_bytes().as_slice())
-                .bind(record.json.as_str())
-                .bind(record.hash.as_bytes().as_slice());
+        let statement = format!("{INSERT}{more}");
+        let values = params_from_iter(self.records.iter().flat_map(values));
+        if self.records.len() <= KEPT {
+            connection.prepare_cached(&statement)?.execute(values).map(drop)
+        } else {
+            connection.prepare(&statement)?.execute(values).map(drop)
         }
-        query.execute(connection).await.map(drop)
     }
 
     /// Keeps the answers to `commands`, which these records are of.

@@ -1,18 +1,19 @@
 //! Keeps the tables that are views over events in step, inside the same commit.
 
 use ringfence_journal::{Event, Kind, LeaseId, Origin, Principal, SessionId, Status};
-use sqlx::{Row as _, SqliteConnection};
+use rusqlite::{Connection, Params, params};
 
+use super::row::{maybe, parsed};
 use crate::session::Opening;
 use crate::stop::Target;
 
 /// The row of a session that opens, and its policy.
-pub(super) async fn open(
-    connection: &mut SqliteConnection,
+pub(super) fn open(
+    connection: &Connection,
     opening: &Opening,
     lease: LeaseId,
     event: &Event,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), rusqlite::Error> {
     let Opening {
         session,
         principal,
@@ -20,30 +21,32 @@ pub(super) async fn open(
         backend,
         ..
     } = opening;
-    sqlx::query("INSERT INTO policies (digest, name, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
-        .bind(policy.digest.as_str())
-        .bind(policy.name.as_str())
-        .bind(opening.policy_json.as_str())
-        .execute(&mut *connection)
-        .await?;
+    connection
+        .prepare_cached("INSERT INTO policies (digest, name, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")?
+        .execute(params![
+            policy.digest.as_str(),
+            policy.name.as_str(),
+            opening.policy_json
+        ])?;
     let at = event.at.to_string();
-    sqlx::query(
-        "INSERT INTO sessions (id, principal, uid, policy_name, policy_digest, backend, durable, state, lease, created, used)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?)",
-    )
-    .bind(session.to_string())
-    .bind(principal.to_string())
-    .bind(opening.uid.map(i64::from))
-    .bind(policy.name.as_str())
-    .bind(policy.digest.as_str())
-    .bind(backend.as_str())
-    .bind(i64::from(opening.durable))
-    .bind(lease.to_string())
-    .bind(at.as_str())
-    .bind(at.as_str())
-    .execute(connection)
-    .await
-    .map(drop)
+    connection
+        .prepare_cached(
+            "INSERT INTO sessions (id, principal, uid, policy_name, policy_digest, backend, durable, state, lease, created, used)
+             VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?)",
+        )?
+        .execute(params![
+            session.to_string(),
+            principal.to_string(),
+            opening.uid,
+            policy.name.as_str(),
+            policy.digest.as_str(),
+            backend.as_str(),
+            opening.durable,
+            lease.to_string(),
+            at,
+            at
+        ])
+        .map(drop)
 }
 
 /// Whether an event changes any table but its own. Claims of the sandbox change nothing.
@@ -70,52 +73,50 @@ pub(super) fn changes(event: &Event) -> bool {
 }
 
 /// What an event changes in the tables.
-pub(super) async fn apply(connection: &mut SqliteConnection, event: &Event) -> Result<(), sqlx::Error> {
+pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqlite::Error> {
     if !changes(event) {
         return Ok(());
     }
+    let (session, at) = (event.session.to_string(), event.at.to_string());
     match &event.kind {
         Kind::ExecutionStarted { language, .. } => {
             let Some(execution) = event.execution else {
                 return Ok(());
             };
-            sqlx::query(
+            let row = params![
+                execution.to_string(),
+                session,
+                language.as_str(),
+                Status::Running.name(),
+                at
+            ];
+            run(
+                connection,
                 "INSERT INTO executions (id, session, language, status, started) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            )
-            .bind(execution.to_string())
-            .bind(event.session.to_string())
-            .bind(language.as_str())
-            .bind(Status::Running.name())
-            .bind(event.at.to_string())
-            .execute(&mut *connection)
-            .await?;
-            used(connection, event).await
+                row,
+            )?;
+            used(connection, &session, &at)
         }
         Kind::ExecutionEnded { status, .. } => {
             let Some(execution) = event.execution else {
                 return Ok(());
             };
-            sqlx::query("UPDATE executions SET status = ?, ended = ? WHERE id = ? AND session = ?")
-                .bind(status.name())
-                .bind(event.at.to_string())
-                .bind(execution.to_string())
-                .bind(event.session.to_string())
-                .execute(&mut *connection)
-                .await?;
-            used(connection, event).await
+            run(
+                connection,
+                "UPDATE executions SET status = ?, ended = ? WHERE id = ? AND session = ?",
+                params![status.name(), at, execution.to_string(), session],
+            )?;
+            used(connection, &session, &at)
         }
-        Kind::Swept { .. } => end(connection, event, "lost").await,
+        Kind::Swept { .. } => end(connection, &session, &at, "lost"),
         Kind::SessionClosed { .. } => {
-            end(connection, event, "closed").await?;
-            sqlx::query("UPDATE sessions SET lease = NULL WHERE id = ?")
-                .bind(event.session.to_string())
-                .execute(&mut *connection)
-                .await?;
-            sqlx::query("DELETE FROM stops WHERE session = ?")
-                .bind(event.session.to_string())
-                .execute(connection)
-                .await
-                .map(drop)
+            end(connection, &session, &at, "closed")?;
+            run(
+                connection,
+                "UPDATE sessions SET lease = NULL WHERE id = ?",
+                params![session],
+            )?;
+            run(connection, "DELETE FROM stops WHERE session = ?", params![session])
         }
         Kind::SessionOpened { .. }
         | Kind::Output { .. }
@@ -132,67 +133,55 @@ pub(super) async fn apply(connection: &mut SqliteConnection, event: &Event) -> R
     }
 }
 
-async fn used(connection: &mut SqliteConnection, event: &Event) -> Result<(), sqlx::Error> {
-    sqlx::query("UPDATE sessions SET used = ? WHERE id = ?")
-        .bind(event.at.to_string())
-        .bind(event.session.to_string())
-        .execute(connection)
-        .await
-        .map(drop)
+/// Runs a statement that is wanted again and again.
+fn run(connection: &Connection, statement: &str, values: impl Params) -> Result<(), rusqlite::Error> {
+    connection.prepare_cached(statement)?.execute(values).map(drop)
+}
+
+fn used(connection: &Connection, session: &str, at: &str) -> Result<(), rusqlite::Error> {
+    run(
+        connection,
+        "UPDATE sessions SET used = ? WHERE id = ?",
+        params![at, session],
+    )
 }
 
 /// The session is over; what was under way in it was never seen to end.
-async fn end(connection: &mut SqliteConnection, event: &Event, state: &'static str) -> Result<(), sqlx::Error> {
-    sqlx::query("UPDATE sessions SET state = ?, used = ? WHERE id = ? AND state = 'open'")
-        .bind(state)
-        .bind(event.at.to_string())
-        .bind(event.session.to_string())
-        .execute(&mut *connection)
-        .await?;
-    sqlx::query("UPDATE executions SET status = 'lost', ended = ? WHERE session = ? AND ended IS NULL")
-        .bind(event.at.to_string())
-        .bind(event.session.to_string())
-        .execute(connection)
-        .await
-        .map(drop)
+fn end(connection: &Connection, session: &str, at: &str, state: &'static str) -> Result<(), rusqlite::Error> {
+    run(
+        connection,
+        "UPDATE sessions SET state = ?, used = ? WHERE id = ? AND state = 'open'",
+        params![state, at, session],
+    )?;
+    run(
+        connection,
+        "UPDATE executions SET status = 'lost', ended = ? WHERE session = ? AND ended IS NULL",
+        params![at, session],
+    )
 }
 
 /// Writes a wish to stop for each open session that is meant, and says who owns it.
-pub(super) async fn stop(
-    connection: &mut SqliteConnection,
+pub(super) fn stop(
+    connection: &Connection,
     target: Target,
     by: Principal,
-) -> Result<Vec<(SessionId, Option<LeaseId>)>, sqlx::Error> {
-    let rows = match target {
-        Target::Session(session) => {
-            sqlx::query("SELECT id, lease FROM sessions WHERE id = ? AND state = 'open'")
-                .bind(session.to_string())
-                .fetch_all(&mut *connection)
-                .await?
-        }
-        Target::All => {
-            sqlx::query("SELECT id, lease FROM sessions WHERE state = 'open'")
-                .fetch_all(&mut *connection)
-                .await?
-        }
+) -> Result<Vec<(SessionId, Option<LeaseId>)>, rusqlite::Error> {
+    let only = match target {
+        Target::Session(session) => Some(session.to_string()),
+        Target::All => None,
     };
+    let mut meant =
+        connection.prepare_cached("SELECT id, lease FROM sessions WHERE (?1 IS NULL OR id = ?1) AND state = 'open'")?;
+    let found: Vec<(SessionId, Option<LeaseId>)> = meant
+        .query_map([only], |row| Ok((parsed(row, 0)?, maybe(row, 1)?)))?
+        .collect::<Result<_, _>>()?;
     let now = jiff::Timestamp::now().to_string();
-    let mut found = Vec::with_capacity(rows.len());
-    for row in rows {
-        let damaged = |error| sqlx::Error::Decode(Box::new(error));
-        let session: SessionId = row.try_get::<&str, _>("id")?.parse().map_err(damaged)?;
-        let lease: Option<LeaseId> = row
-            .try_get::<Option<&str>, _>("lease")?
-            .map(str::parse)
-            .transpose()
-            .map_err(damaged)?;
-        sqlx::query("INSERT INTO stops (session, principal, at) VALUES (?, ?, ?)")
-            .bind(session.to_string())
-            .bind(by.to_string())
-            .bind(now.as_str())
-            .execute(&mut *connection)
-            .await?;
-        found.push((session, lease));
+    for (session, _) in &found {
+        run(
+            connection,
+            "INSERT INTO stops (session, principal, at) VALUES (?, ?, ?)",
+            params![session.to_string(), by.to_string(), now],
+        )?;
     }
     Ok(found)
 }

@@ -1,0 +1,178 @@
+//! Upstream tools called one by one, for models that code poorly: over the same road and under the same policy.
+
+use std::sync::Arc;
+
+use ringfence_catalog::Definition;
+use ringfence_gateway::{Pass, Stopped};
+use ringfence_journal::{ExecutionId, Hash, Kind, Limits, Principal, Status, Text};
+use ringfence_policy::ToolPattern;
+use ringfence_sandbox::Stop;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::ask::{Front, Trace};
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::execution::{ErrorReport, Execution};
+use crate::refusal::Refusal;
+use crate::report;
+use crate::runs::Ends;
+use crate::session::{Called, Open, Place, Session};
+
+/// What the session of a principal's direct calls is called. No request can use this name.
+const NAME: &str = "direct:";
+
+/// A tool that is passed through.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DirectTool {
+    /// Its full name, `server.tool`.
+    pub name: String,
+    /// What its server says of it.
+    pub definition: Definition,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// The tool's full name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// The client's own names for this.
+    pub trace: Option<Trace>,
+}
+
+impl Engine {
+    /// The tools that these patterns choose and the policy in force shows.
+    pub async fn direct_tools(&self, patterns: &[ToolPattern]) -> Vec<DirectTool> {
+        let (Some(gateway), Some(front)) = (self.gateway(), &self.settings.front) else {
+            return Vec::new();
+        };
+        let known = gateway.known().await;
+        let tools = known.catalog.tools().iter();
+        let chosen = tools.filter(|tool| patterns.iter().any(|pattern| pattern.matches(&tool.name)));
+        chosen
+            .filter(|tool| front.policy.shows(&tool.name))
+            .map(|tool| DirectTool {
+                name: tool.name.as_str().to_owned(),
+                definition: tool.definition.clone(),
+            })
+            .collect()
+    }
+
+    /// Begins a call; its result is an execution like any other.
+    pub async fn begin_call(self: &Arc<Self>, who: Principal, call: ToolCall) -> Result<ExecutionId, RunError> {
+        let front = self.settings.front.as_ref().ok_or(RunError::Closed)?;
+        if self.is_closing() {
+            return Err(RunError::Closed);
+        }
+        let execution = ExecutionId::generate()?;
+        let open = self.direct_session(front, who);
+        let session = match &open {
+            Ok(open) => open.session(execution, Arc::clone(&open.policy)),
+            Err(_) => self.alone(who, execution, Arc::clone(&front.policy))?,
+        };
+        let files = self.artifacts(execution);
+        let (run, mut stop) = self.runs.add(execution, session.id, who, files);
+        let engine = Arc::clone(self);
+        tokio::spawn(async move {
+            let ends = Ends(run);
+            let result = match open {
+                Ok(open) => engine.call(&open, &session, &call, &mut stop).await,
+                Err(refusal) => engine.refuse(session, refusal).await,
+            };
+            ends.0.end(result.map(Arc::new).map_err(Arc::new));
+        });
+        Ok(execution)
+    }
+
+    fn direct_session(&self, front: &Front, who: Principal) -> Result<Arc<Open>, Refusal> {
+        if let Some(open) = self.sessions.find(who, &Called::Name(NAME.to_owned())) {
+            return Ok(open);
+        }
+        let opening = self.opening(Arc::clone(&front.policy))?;
+        self.sessions.add(who, NAME, opening)
+    }
+
+    async fn call(
+        &self,
+        open: &Open,
+        session: &Session,
+        call: &ToolCall,
+        stop: &mut Stop,
+    ) -> Result<Execution, RunError> {
+        {
+            // Calls need no sandbox and no turn, only a session that is written down.
+            let mut place = open.place.lock().await;
+            if matches!(*place, Place::New) {
+                self.open_session(session).await?;
+                *place = Place::Bare;
+            }
+        }
+        open.touch();
+        let body = call.arguments.to_string();
+        let started = Kind::ExecutionStarted {
+            language: Text::clean("tool"),
+            program: Some(Text::clean(&call.tool)),
+            code: Hash::of(body.as_bytes()),
+            bytes: body.len() as u64,
+            files: Vec::new(),
+            limits: Limits::default(),
+            client: call.trace.as_ref().map(Trace::client),
+        };
+        self.record(session, started).await?;
+        let answered = self.answer(session, &call.tool, &body, stop).await?;
+        self.record(session, report::ended(session, &answered, None)).await?;
+        open.touch();
+        Ok(answered)
+    }
+
+    async fn answer(&self, session: &Session, tool: &str, body: &str, stop: &mut Stop) -> Result<Execution, RunError> {
+        let Some(gateway) = self.gateway() else {
+            return Ok(report::called(session, Err(no_tools())));
+        };
+        let (server, name) = tool.split_once('.').unwrap_or((tool, ""));
+        let ids = (session.id, session.execution);
+        let (policy, past) = (Arc::clone(&session.policy), Arc::clone(&session.past));
+        let pass = Pass::new(Arc::clone(gateway), policy, Arc::clone(&self.store), ids, past);
+        let call = pass.call(1, server, name, body);
+        tokio::pin!(call);
+        let answered = tokio::select! {
+            answered = &mut call => answered,
+            () = stop.pulled() => {
+                pass.cancel();
+                call.await
+            }
+        };
+        let answered = match answered {
+            Ok(text) => RawValue::from_string(text).map_err(|error| ErrorReport {
+                code: "tool.result".to_owned(),
+                message: error.to_string(),
+                hint: None,
+                rule: None,
+            }),
+            Err(Stopped::Refused(refusal)) => Err(ErrorReport {
+                code: refusal.code.to_owned(),
+                message: refusal.message,
+                hint: refusal.hint,
+                rule: refusal.rule,
+            }),
+            Err(Stopped::Unrecorded(error)) => return Err(error.into()),
+        };
+        let mut execution = report::called(session, answered);
+        report::add_calls(&mut execution, &pass.close().await?);
+        if execution.status == Status::Failed && stop.is_pulled() {
+            execution.status = Status::Cancelled;
+        }
+        Ok(execution)
+    }
+}
+
+fn no_tools() -> ErrorReport {
+    ErrorReport {
+        code: "tools.none".to_owned(),
+        message: "there are no tools: no tool server is configured".to_owned(),
+        hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
+        rule: None,
+    }
+}

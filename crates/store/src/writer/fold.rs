@@ -1,0 +1,122 @@
+//! The log of the database is folded into it beside the road: on a connection and a thread of its own, so that no commit waits for
+//! the disk. Only when that does not keep up, commits wait until all of it is folded: the log never grows for ever.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use tokio::task::JoinHandle;
+
+use crate::database;
+
+/// Pages of log after which it is folded: a start after a crash reads them.
+const PAGES: u32 = 400;
+/// Pages of log after which commits wait until it is folded.
+const MOST: u32 = 3200;
+
+thread_local! {
+    /// Pages of log after the last commit on this thread, until somebody looks.
+    static LOG: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What the log needs before the next commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    /// To be folded while others go on.
+    Beside,
+    /// To be folded before anything else.
+    First,
+}
+
+/// How far the log was folded.
+#[derive(Debug)]
+pub(super) struct Fold {
+    path: PathBuf,
+    /// Pages of log now.
+    pages: u32,
+    /// Pages of log when it was last folded beside the road, and when commits last waited for it.
+    beside: u32,
+    first: u32,
+    under_way: Option<JoinHandle<()>>,
+}
+
+impl Fold {
+    /// Watches the log of `connection`.
+    pub(super) fn of(path: PathBuf, connection: &Connection) -> Fold {
+        connection.wal_hook(Some(note));
+        Fold {
+            path,
+            pages: 0,
+            beside: 0,
+            first: 0,
+            under_way: None,
+        }
+    }
+
+    /// Looks at the log after a commit, on the thread that made it.
+    pub(super) fn look(&mut self) {
+        let pages = LOG.take();
+        if pages == 0 {
+            // Nothing was committed.
+            return;
+        }
+        if pages < self.pages {
+            // It began anew.
+            (self.beside, self.first) = (0, 0);
+        }
+        self.pages = pages;
+    }
+
+    pub(super) fn need(&self) -> Need {
+        if self.pages >= self.first.saturating_add(MOST) {
+            Need::First
+        } else if self.pages >= self.beside.saturating_add(PAGES)
+            && self.under_way.as_ref().is_none_or(JoinHandle::is_finished)
+        {
+            Need::Beside
+        } else {
+            Need::Nothing
+        }
+    }
+
+    /// Starts folding while others go on.
+    pub(super) fn beside(&mut self) {
+        self.beside = self.pages;
+        let path = self.path.clone();
+        self.under_way = Some(tokio::task::spawn_blocking(move || {
+            if let Err(error) = database::connect(&path).and_then(|connection| fold(&connection)) {
+                tracing::warn!(%error, "the journal's log could not be folded");
+            }
+        }));
+    }
+
+    /// Folds on the writer's own connection, so that nothing is added meanwhile.
+    pub(super) fn first(&mut self, connection: &Connection) {
+        (self.beside, self.first) = (self.pages, self.pages);
+        if let Err(error) = fold(connection) {
+            tracing::warn!(%error, pages = self.pages, "the journal's log grows and cannot be folded");
+        }
+    }
+
+    /// Waits for what is under way.
+    pub(super) async fn settle(&mut self) {
+        if let Some(under_way) = self.under_way.take()
+            && let Err(error) = under_way.await
+        {
+            tracing::warn!(%error, "folding the journal's log was broken off");
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the database's hook may fail")]
+fn note(_: &Wal, pages: std::ffi::c_int) -> Result<(), rusqlite::Error> {
+    LOG.set(u32::try_from(pages).unwrap_or(0));
+    Ok(())
+}
+
+/// Whatever nobody reads any more goes into the database; waits for nobody.
+fn fold(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}

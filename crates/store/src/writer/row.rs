@@ -1,0 +1,44 @@
+//! What the writer reads back: a row that holds what this program never writes is damage, and fails the commit.
+
+use std::error::Error;
+use std::str::FromStr;
+
+use ringfence_journal::Hash;
+use rusqlite::Row;
+use rusqlite::types::Type;
+
+/// A text column, parsed.
+pub(super) fn parsed<T>(row: &Row<'_>, column: usize) -> Result<T, rusqlite::Error>
+where
+    T: FromStr<Err: Error + Send + Sync + 'static>,
+{
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error| damaged(column, Type::Text, error))
+}
+
+/// A text column that may be empty, parsed.
+pub(super) fn maybe<T>(row: &Row<'_>, column: usize) -> Result<Option<T>, rusqlite::Error>
+where
+    T: FromStr<Err: Error + Send + Sync + 'static>,
+{
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| text.parse())
+        .transpose()
+        .map_err(|error| damaged(column, Type::Text, error))
+}
+
+/// A number that is never negative.
+pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64, rusqlite::Error> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|error| damaged(column, Type::Integer, error))
+}
+
+/// A digest kept as bytes.
+pub(super) fn digest(row: &Row<'_>, column: usize) -> Result<Hash, rusqlite::Error> {
+    let bytes: Vec<u8> = row.get(column)?;
+    Hash::try_from(bytes.as_slice()).map_err(|error| damaged(column, Type::Blob, error))
+}
+
+fn damaged(column: usize, kind: Type, error: impl Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, kind, Box::new(error))
+}
