@@ -6,5 +6,7 @@
 
 mod api;
 mod http;
+mod mcp;
+mod stdio;
 
-pub use http::{App, Auth, Hosts, HostsError, Limits, ServeError};
+pub use self::http::{App, Auth, Hosts, HostsError, Limits, ServeError};

@@ -1,0 +1,4 @@
+//! MCP on standard input and output.
+mod line;
+mod message;
+mod pipe;
