@@ -9,11 +9,13 @@ use crate::fault::{self, Fault};
 
 mod journal;
 mod policy;
+mod serve;
 mod token;
 mod tools;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
+pub(crate) use serve::Serve;
 pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 pub(crate) use tools::{
     ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Run any program in a sandbox
     Exec(Exec),
+    /// Serve agents over MCP: HTTP with an API beside it, or standard input and output
+    Serve(Serve),
     /// The tools there are: list, search, show, declarations
     #[command(subcommand)]
     Tools(ToolsCommand),
@@ -99,6 +103,7 @@ impl Command {
             Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
             Command::Run(_)
             | Command::Exec(_)
+            | Command::Serve(_)
             | Command::Tools(_)
             | Command::Servers(_)
             | Command::Token(_)

@@ -18,6 +18,7 @@ mod login;
 mod policy;
 mod probe;
 mod run;
+mod serve;
 mod servers;
 mod session;
 mod token;
@@ -29,6 +30,7 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
     match command {
         Command::Run(run) => run::code(run, settings, printer).await,
         Command::Exec(exec) => run::program(exec, settings, printer).await,
+        Command::Serve(args) => Box::pin(serve::serve(args, settings, printer)).await,
         Command::Tools(tools) => Box::pin(tools::start(tools, settings, printer)).await,
         Command::Servers(servers) => Box::pin(servers::start(servers, settings, printer)).await,
         Command::Token(token) => token::start(token, settings, printer).await,

@@ -15,6 +15,7 @@ mod lines;
 mod link;
 mod oauth;
 mod openapi;
+mod otlp;
 mod pass;
 mod process;
 mod refusal;
@@ -30,6 +31,7 @@ pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
+pub use otlp::{Otlp, OtlpError};
 pub use pass::{Made, Pass, Past, Stopped};
 pub use refusal::Refusal;
 pub use servers::{

@@ -17,9 +17,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use crate::api;
+use crate::{EndpointOptions, api};
 
 pub(crate) mod auth;
 mod connection;
@@ -50,8 +51,8 @@ Connection: close\r\nContent-Length: 99\r\n\r\n\
 
 /// The journal cannot be read, so nothing is served.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot count what happens")]
-pub struct ServeError(#[source] ringfence_engine::kept::ReadError);
+#[error("cannot read the journal to count what happens")]
+pub struct HttpError(#[source] ringfence_engine::kept::ReadError);
 
 /// What the HTTP doors are made of.
 #[derive(Debug)]
@@ -64,11 +65,19 @@ pub struct App {
     pub hosts: Hosts,
     /// How much a client may take.
     pub limits: Limits,
+    /// How long a conversation stays open that nobody uses.
+    pub idle: Duration,
 }
 
 impl App {
     /// Serves HTTP until `shutdown`; then no more connections, and what is under way may end within `limits.drain`.
-    pub async fn serve<M, F>(self, listener: TcpListener, mcp: M, shutdown: F) -> Result<(), ServeError>
+    /// `mcp` makes what answers at `/mcp`.
+    pub async fn serve<M, F>(
+        self,
+        listener: TcpListener,
+        mcp: impl FnOnce(EndpointOptions) -> M,
+        shutdown: F,
+    ) -> Result<(), HttpError>
     where
         M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
         M::Response: IntoResponse,
@@ -78,8 +87,16 @@ impl App {
         let (close, closing) = watch::channel(false);
         let limits = Arc::new(self.limits.clone());
         let engine = Arc::clone(&self.engine);
-        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(ServeError)?);
+        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(HttpError)?);
         let counting = tokio::spawn(metrics::count(Arc::clone(&metrics)));
+        let stop = CancellationToken::new();
+        let mcp = mcp(EndpointOptions {
+            hosts: self.hosts.names(),
+            origins: self.hosts.origins(),
+            most_bytes: limits.body,
+            idle: self.idle,
+            stop: stop.clone(),
+        });
         let routes = self.routes(mcp, metrics, closing.clone());
         let places = Arc::new(Semaphore::new(limits.connections));
         let mut connections = JoinSet::new();
@@ -120,6 +137,7 @@ impl App {
         if tokio::time::timeout(LAST_WORDS, rest).await.is_err() {
             tracing::info!(connections = connections.len(), "connections that stayed open are cut");
         }
+        stop.cancel();
         connections.shutdown().await;
         counting.abort();
         Ok(())

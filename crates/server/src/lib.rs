@@ -9,4 +9,4 @@ mod http;
 mod mcp;
 mod stdio;
 
-pub use self::http::{App, Auth, Hosts, HostsError, Limits, ServeError};
+pub use self::http::{App, Auth, Hosts, HostsError, HttpError, Limits};

@@ -254,9 +254,7 @@ async fn wished(interrupt: &Interrupt) {
 fn refuse_what_is_not_there(place: &Place) -> Result<(), Fault> {
     place.backend.available()?;
     if let Some(session) = &place.session {
-        let message = format!(
-            "cannot go on with session `{session}`: a session outlives a command only under `serve`, which comes later"
-        );
+        let message = format!("cannot go on with session `{session}`: a session outlives a command only under `serve`");
         return Err(Fault::refused("session.unbuilt", message)
             .rule("sessions")
             .hint("leave `--session` out: each run is a session of its own"));

@@ -75,6 +75,20 @@ impl Hosts {
         Ok(())
     }
 
+    /// The names, as the MCP endpoint wants them: it looks once more.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let bare = |name: &String| name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        self.names.iter().map(bare).collect()
+    }
+
+    /// The origins, as the MCP endpoint wants them.
+    pub(crate) fn origins(&self) -> Vec<String> {
+        let local = LOOPBACK
+            .iter()
+            .flat_map(|name| ["http", "https"].map(|scheme| format!("{scheme}://{name}:*")));
+        local.chain(self.origins.iter().cloned()).collect()
+    }
+
     fn may(&self, origin: &Origin) -> bool {
         LOOPBACK.contains(&origin.host.as_str()) || self.origins.contains(&origin.text())
     }

@@ -39,7 +39,11 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         }
     }
     let mut links = Map::new();
-    let outputs = [("value", Part::Value), ("stdout", Part::Stdout), ("stderr", Part::Stderr)];
+    let outputs = [
+        ("value", Part::Value),
+        ("stdout", Part::Stdout),
+        ("stderr", Part::Stderr),
+    ];
     let sizes = outputs.each_ref().map(|(name, _)| object.get(*name).map_or(0, size));
     let rest = size_of(object) - sizes.iter().sum::<usize>();
     let shares = shares(sizes, most.saturating_sub(rest + NOTICES).max(LEAST));
@@ -49,11 +53,17 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         }
         let uri = Link { execution, part }.uri();
         let whole = cut(object, name, share);
-        notices.push(format!("{name}: cut from {whole} bytes; all of it is at {uri}, or return less"));
+        notices.push(format!(
+            "{name}: cut from {whole} bytes; all of it is at {uri}, or return less"
+        ));
         object["truncated"][name] = Value::Bool(true);
         links.insert(name.to_owned(), Value::String(uri));
     }
-    if object.get("files").and_then(Value::as_array).is_some_and(|files| !files.is_empty()) {
+    if object
+        .get("files")
+        .and_then(Value::as_array)
+        .is_some_and(|files| !files.is_empty())
+    {
         let part = Part::File("{path}".to_owned());
         let uri = Link { execution, part }.uri().replace("%7B", "{").replace("%7D", "}");
         links.insert("files".to_owned(), Value::String(uri));
@@ -90,7 +100,9 @@ fn within(text: &str, most: usize) -> String {
 }
 
 fn head(text: &str, most: usize) -> String {
-    shrink(text, most, |text, most| text.get(..floor(text, most)).unwrap_or_default().to_owned())
+    shrink(text, most, |text, most| {
+        text.get(..floor(text, most)).unwrap_or_default().to_owned()
+    })
 }
 
 fn shrink(text: &str, most: usize, cut: impl Fn(&str, usize) -> String) -> String {
@@ -113,16 +125,24 @@ fn middle_out(text: &str, most: usize) -> String {
     }
     let half = most.saturating_sub(48) / 2;
     let (start, end) = (floor(text, half), ceil(text, text.len() - half));
-    let (first, last) = (text.get(..start).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let (first, last) = (
+        text.get(..start).unwrap_or_default(),
+        text.get(end..).unwrap_or_default(),
+    );
     format!("{first}\n… {} bytes left out …\n{last}", end - start)
 }
 
 fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
 }
 
 fn ceil(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+    (at..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
 }
 
 /// Drops what is over `most` bytes, and says how many entries that was.

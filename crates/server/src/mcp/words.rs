@@ -23,7 +23,9 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
     lines.add(headline(object));
     match object.get("value_begins").or(object.get("value")) {
         None | Some(Value::Null) => {}
-        Some(Value::String(begins)) if object.contains_key("value_begins") => lines.add(format!("value begins: {begins}")),
+        Some(Value::String(begins)) if object.contains_key("value_begins") => {
+            lines.add(format!("value begins: {begins}"))
+        }
         Some(value) => lines.add(format!("value: {value}")),
     }
     for name in ["stdout", "stderr"] {
@@ -37,7 +39,11 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
     }
     for found in list(object, "diagnostics") {
         let place = format!("{}:{}:{}", plain(&found["file"]), found["line"], found["column"]);
-        lines.add(format!("{place}: {} {}", plain(&found["code"]), plain(&found["message"])));
+        lines.add(format!(
+            "{place}: {} {}",
+            plain(&found["code"]),
+            plain(&found["message"])
+        ));
     }
     for violation in list(object, "violations") {
         let (kind, detail) = (plain(&violation["kind"]), plain(&violation["detail"]));
@@ -47,7 +53,12 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
         lines.add(calls);
     }
     for file in list(object, "files") {
-        lines.add(format!("file {} ({}, {} bytes)", plain(&file["path"]), plain(&file["change"]), file["bytes"]));
+        lines.add(format!(
+            "file {} ({}, {} bytes)",
+            plain(&file["path"]),
+            plain(&file["change"]),
+            file["bytes"]
+        ));
     }
     for notice in list(object, "notices") {
         lines.add(plain(notice));
@@ -57,7 +68,11 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
 
 fn headline(object: &Map<String, Value>) -> String {
     let mut line = plain(object.get("status").unwrap_or(&Value::Null)).to_owned();
-    if let Some(code) = object.get("exit_code").and_then(Value::as_i64).filter(|code| *code != 0) {
+    if let Some(code) = object
+        .get("exit_code")
+        .and_then(Value::as_i64)
+        .filter(|code| *code != 0)
+    {
         // Writing to a string does not fail.
         let _infallible = write!(line, ", exit code {code}");
     }
@@ -80,7 +95,11 @@ fn calls(calls: &[Value]) -> Option<String> {
         }
     }
     let words = counted.iter().map(|((tool, outcome, rule), count)| {
-        let times = if *count == 1 { String::new() } else { format!(" ×{count}") };
+        let times = if *count == 1 {
+            String::new()
+        } else {
+            format!(" ×{count}")
+        };
         match (*outcome, *rule) {
             ("ok", _) | (_, "") => format!("{tool} {outcome}{times}"),
             _ => format!("{tool} {outcome}{times} [rule {rule}]"),
@@ -118,16 +137,34 @@ pub(super) fn tools(object: &Map<String, Value>) -> String {
     }
     for server in list(object, "servers") {
         let domains: Vec<_> = server["domains"].as_array().into_iter().flatten().map(plain).collect();
-        let domains = if domains.is_empty() { String::new() } else { format!(": {}", domains.join(", ")) };
-        lines.add(format!("- {} ({} tools{domains}) {}", plain(&server["server"]), server["tools"], plain(&server["server_says"])));
+        let domains = if domains.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", domains.join(", "))
+        };
+        lines.add(format!(
+            "- {} ({} tools{domains}) {}",
+            plain(&server["server"]),
+            server["tools"],
+            plain(&server["server_says"])
+        ));
     }
     for tool in list(object, "tools") {
-        lines.add(if tool.is_string() { format!("- {}", plain(tool)) } else { shown(tool) });
+        lines.add(if tool.is_string() {
+            format!("- {}", plain(tool))
+        } else {
+            shown(tool)
+        });
     }
     for unknown in list(object, "unknown") {
         lines.add(format!("unknown: {unknown}"));
     }
-    for (server, count) in object.get("more_from_server").and_then(Value::as_object).into_iter().flatten() {
+    for (server, count) in object
+        .get("more_from_server")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         lines.add(format!("{count} more from {server}"));
     }
     let hidden = object.get("hidden_by_policy").and_then(Value::as_u64).unwrap_or(0);

@@ -4,7 +4,15 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 
-const KNOWN: &[&str] = &["code", "session_id", "timeout", "intents", "language", "cancel", "limit"];
+const KNOWN: &[&str] = &[
+    "code",
+    "session_id",
+    "timeout",
+    "intents",
+    "language",
+    "cancel",
+    "limit",
+];
 
 fn arguments(given: &Value) -> Result<Arguments, super::Fault> {
     Arguments::new(given.as_object().cloned(), KNOWN)
@@ -15,7 +23,12 @@ fn an_unknown_argument_is_refused_with_the_nearest() {
     let fault = arguments(&json!({ "session": "a" })).unwrap_err();
     assert_eq!(fault.code, "arguments.unknown");
     assert_eq!(fault.message, "there is no argument `session`");
-    assert!(fault.hint.unwrap().starts_with("did you mean `session_id`? known: `code`"));
+    assert!(
+        fault
+            .hint
+            .unwrap()
+            .starts_with("did you mean `session_id`? known: `code`")
+    );
     let fault = arguments(&json!({ "zzzz": 1 })).unwrap_err();
     assert!(fault.hint.unwrap().starts_with("known:"));
 }
@@ -60,7 +73,9 @@ fn one_text_is_a_list_of_one() {
 fn names_are_taken_by_their_spellings() {
     let spellings: &[(&str, &[&str])] = &[("python", &["py"]), ("shell", &["bash", "sh"])];
     let check = |given: &str, expected: Option<&str>| {
-        let found = arguments(&json!({ "language": given })).unwrap().one_of("language", spellings);
+        let found = arguments(&json!({ "language": given }))
+            .unwrap()
+            .one_of("language", spellings);
         assert_eq!(found.ok().flatten(), expected, "{given}");
     };
     check("python", Some("python"));
@@ -72,7 +87,10 @@ fn names_are_taken_by_their_spellings() {
 #[test]
 fn null_is_absent_and_flags_and_counts_are_read() {
     let mut given = arguments(&json!({ "code": null, "cancel": "true", "limit": "7" })).unwrap();
-    assert_eq!(given.needed("code", "say what to run").unwrap_err().code, "arguments.missing");
+    assert_eq!(
+        given.needed("code", "say what to run").unwrap_err().code,
+        "arguments.missing"
+    );
     assert!(given.flag("cancel").unwrap());
     assert_eq!(given.count("limit").unwrap(), Some(7));
 }

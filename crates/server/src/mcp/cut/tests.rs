@@ -33,11 +33,17 @@ fn long_output_keeps_both_ends_and_says_where_the_rest_is() {
     assert!(shown.len() > 20_000, "{}", shown.len());
     assert_eq!(object["stderr"], "short");
     assert_eq!(object["value"], 7);
-    assert_eq!(object["truncated"], json!({ "stdout": true, "stderr": false, "value": false }));
+    assert_eq!(
+        object["truncated"],
+        json!({ "stdout": true, "stderr": false, "value": false })
+    );
     let uri = format!("ringfence://executions/{id}/stdout");
     assert_eq!(object["links"], json!({ "stdout": uri }));
     let notice = object["notices"][0].as_str().unwrap();
-    assert_eq!(notice, format!("stdout: cut from 200011 bytes; all of it is at {uri}, or return less"));
+    assert_eq!(
+        notice,
+        format!("stdout: cut from 200011 bytes; all of it is at {uri}, or return less")
+    );
 }
 
 #[test]
@@ -57,13 +63,21 @@ fn what_grows_when_written_is_counted_as_written() {
 
 #[test]
 fn long_lists_are_cut_and_counted() {
-    let calls: Vec<_> = (0..1000).map(|n| json!({ "number": n, "tool": "github.list_issues", "outcome": "ok" })).collect();
-    let files: Vec<_> = (0..300).map(|n| json!({ "path": format!("{}/{n}", "d".repeat(500)) })).collect();
-    let (object, id) = fitted(json!({ "value": null, "stdout": "x".repeat(90_000), "stderr": "", "calls": calls, "files": files }));
+    let calls: Vec<_> = (0..1000)
+        .map(|n| json!({ "number": n, "tool": "github.list_issues", "outcome": "ok" }))
+        .collect();
+    let files: Vec<_> = (0..300)
+        .map(|n| json!({ "path": format!("{}/{n}", "d".repeat(500)) }))
+        .collect();
+    let (object, id) =
+        fitted(json!({ "value": null, "stdout": "x".repeat(90_000), "stderr": "", "calls": calls, "files": files }));
     let kept = object["calls"].as_array().unwrap().len();
     assert!((20..200).contains(&kept), "{kept}");
     assert_eq!(object["notices"][0], format!("calls: {} left out", 1000 - kept));
-    assert_eq!(object["links"]["files"], format!("ringfence://executions/{id}/files/{{path}}"));
+    assert_eq!(
+        object["links"]["files"],
+        format!("ringfence://executions/{id}/files/{{path}}")
+    );
 }
 
 #[test]

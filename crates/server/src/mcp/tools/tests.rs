@@ -7,8 +7,12 @@ use super::{DESCRIBE_TAKES, LIST_TAKES, RUN_TAKES, SEARCH_TAKES, WAIT_TAKES, all
 fn price() -> (usize, usize) {
     let listed = all().into_iter().map(|tool| {
         let tool = serde_json::to_value(tool).unwrap();
-        let input = json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
-        (tokens::count(&input.to_string()), tokens::count(&tool["outputSchema"].to_string()))
+        let input =
+            json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
+        (
+            tokens::count(&input.to_string()),
+            tokens::count(&tool["outputSchema"].to_string()),
+        )
     });
     listed.fold((0, 0), |sum, (input, output)| (sum.0 + input, sum.1 + output))
 }
@@ -40,7 +44,11 @@ fn every_schema_is_one_of_json_schema_2020_12() {
     for tool in all() {
         for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
             let schema = Value::Object(schema.unwrap().as_ref().clone());
-            assert!(jsonschema::draft202012::meta::is_valid(&schema), "{}: {schema}", tool.name);
+            assert!(
+                jsonschema::draft202012::meta::is_valid(&schema),
+                "{}: {schema}",
+                tool.name
+            );
             assert_eq!(schema["type"], "object");
         }
         assert!(tool.title.is_some() && tool.annotations.is_some(), "{}", tool.name);

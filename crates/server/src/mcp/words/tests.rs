@@ -26,7 +26,11 @@ fn an_execution_in_few_words() {
         blocked syscall: ptrace [rule jail]\ncalls: a.b ok ×2, a.c refused [rule tools.default]\n\
         file out.csv (created, 12 bytes)\nstdout: cut";
     check(super::execution, &given, expected);
-    check(super::execution, &json!({ "status": "completed", "exit_code": 0, "value": [1] }), "completed\nvalue: [1]");
+    check(
+        super::execution,
+        &json!({ "status": "completed", "exit_code": 0, "value": [1] }),
+        "completed\nvalue: [1]",
+    );
 }
 
 #[test]
@@ -43,6 +47,14 @@ fn tools_in_few_words() {
     check(super::tools, &found, expected);
     let listed = json!({ "servers": [{ "server": "git", "tools": 2, "domains": ["issue"], "server_says": "Hosting" }], "total": 1 });
     check(super::tools, &listed, "- git (2 tools: issue) Hosting");
-    check(super::tools, &json!({ "tools": ["git.a", "git.b"] }), "- git.a\n- git.b");
-    check(super::tools, &json!({ "tools": [{ "name": "git.a", "stub": "declare …" }] }), "- git.a\ndeclare …");
+    check(
+        super::tools,
+        &json!({ "tools": ["git.a", "git.b"] }),
+        "- git.a\n- git.b",
+    );
+    check(
+        super::tools,
+        &json!({ "tools": [{ "name": "git.a", "stub": "declare …" }] }),
+        "- git.a\ndeclare …",
+    );
 }

@@ -57,7 +57,16 @@ fn a_small_line_never_becomes_a_large_tree() {
 fn the_id_of_a_message_that_is_too_long_is_found_at_either_end() {
     let id = |head: &str, tail: &str| too_long(head.as_bytes(), tail.as_bytes(), 10).1;
     let number = Some(RequestId::Number(12));
-    assert_eq!(id(r#"{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"#, "…"), number);
-    assert_eq!(id(r#"{"method":"tools/call","params":{"id":"#, r#"…"},"jsonrpc":"2.0","id":12}"#), number);
+    assert_eq!(
+        id(r#"{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"#, "…"),
+        number
+    );
+    assert_eq!(
+        id(
+            r#"{"method":"tools/call","params":{"id":"#,
+            r#"…"},"jsonrpc":"2.0","id":12}"#
+        ),
+        number
+    );
     assert_eq!(id("xxxxxxxx", "xxxxxxx"), None);
 }
