@@ -5,8 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod endpoint;
 mod http;
 mod mcp;
 mod stdio;
+
+pub use endpoint::{Endpoint, EndpointOptions};
+pub use mcp::{Face, Mcp, McpOptions};
+pub use stdio::{ServeError, serve_stdio, serve_streams};
 
 pub use self::http::{App, Auth, Hosts, HostsError, HttpError, Limits};

@@ -5,6 +5,7 @@ use axum::routing::get;
 use serde_json::{Map, Value, json};
 
 use super::{Path, paths};
+use crate::mcp::run_schemas;
 
 pub(super) fn path() -> Path {
     Path {
@@ -136,6 +137,8 @@ fn schemas() -> Value {
                 "started": time, "ended": maybe_time,
             },
         },
+        "RunAsk": run_schemas().map(|(ask, _)| ask),
+        "Run": run_schemas().map(|(_, run)| run),
         "Session": {
             "type": "object",
             "required": ["session_id", "state", "principal", "policy", "backend", "created", "used", "runs"],

@@ -1,7 +1,7 @@
 //! Answers short enough for a model: what is too long is cut, said to be cut, and linked to.
 
 use ringfence_journal::ExecutionId;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::link::{Link, Part};
 
@@ -23,12 +23,15 @@ const SENTENCE: usize = 4096;
 
 /// Cuts an execution's object to `most` bytes. What was cut has a link in `links`, and all of it a word in `notices`.
 pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most: usize) {
-    let mut notices = Vec::new();
+    let mut notices: Vec<Value> = match object.remove("notices") {
+        Some(Value::Array(notices)) => notices,
+        _ => Vec::new(),
+    };
     for (name, bytes) in LISTS {
         if let Some(Value::Array(list)) = object.get_mut(name)
             && let Some(left_out) = shorten_list(list, bytes)
         {
-            notices.push(format!("{name}: {left_out} left out"));
+            notices.push(format!("{name}: {left_out} left out").into());
         }
     }
     for name in ["message", "hint"] {
@@ -53,9 +56,7 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         }
         let uri = Link { execution, part }.uri();
         let whole = cut(object, name, share);
-        notices.push(format!(
-            "{name}: cut from {whole} bytes; all of it is at {uri}, or return less"
-        ));
+        notices.push(format!("{name}: cut from {whole} bytes; all of it is at {uri}, or return less").into());
         object["truncated"][name] = Value::Bool(true);
         links.insert(name.to_owned(), Value::String(uri));
     }
@@ -72,7 +73,7 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         object.insert("links".to_owned(), Value::Object(links));
     }
     if !notices.is_empty() {
-        object.insert("notices".to_owned(), json!(notices));
+        object.insert("notices".to_owned(), Value::Array(notices));
     }
 }
 
@@ -99,7 +100,8 @@ fn within(text: &str, most: usize) -> String {
     shrink(text, most, middle_out)
 }
 
-fn head(text: &str, most: usize) -> String {
+/// The beginning of a text, so long that its JSON has at most `most` bytes.
+pub(super) fn head(text: &str, most: usize) -> String {
     shrink(text, most, |text, most| {
         text.get(..floor(text, most)).unwrap_or_default().to_owned()
     })

@@ -1,8 +1,8 @@
 //! Files that come with a call: a map of names to texts, or a list, in plain or base64.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use ringfence_policy::RelPath;
 use serde_json::Value;
 
@@ -41,11 +41,17 @@ fn file(name: &str, content: Value) -> Result<(RelPath, Vec<u8>), Fault> {
 }
 
 fn place(name: &str) -> Result<RelPath, Fault> {
-    let below = name.strip_prefix("/workspace/").or_else(|| name.strip_prefix("./")).unwrap_or(name);
+    let below = name
+        .strip_prefix("/workspace/")
+        .or_else(|| name.strip_prefix("./"))
+        .unwrap_or(name);
     below.parse().map_err(|error| {
         Fault::new(
             "arguments.invalid",
-            format!("a file cannot be called `{}`: {error}", name.escape_default().take(80).collect::<String>()),
+            format!(
+                "a file cannot be called `{}`: {error}",
+                name.escape_default().take(80).collect::<String>()
+            ),
             "give a path below /workspace, such as `data/input.csv`",
         )
     })

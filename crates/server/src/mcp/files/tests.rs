@@ -14,8 +14,14 @@ fn check(given: Value, expected: &[(&str, &str)]) {
 
 #[test]
 fn files_come_in_several_shapes() {
-    check(json!({ "a.txt": "one", "d/b": { "base64": "dHdv" } }), &[("a.txt", "one"), ("d/b", "two")]);
-    check(json!([{ "path": "a.txt", "text": "one" }, { "name": "b", "base64": "dH\ndv\n" }]), &[("a.txt", "one"), ("b", "two")]);
+    check(
+        json!({ "a.txt": "one", "d/b": { "base64": "dHdv" } }),
+        &[("a.txt", "one"), ("d/b", "two")],
+    );
+    check(
+        json!([{ "path": "a.txt", "text": "one" }, { "name": "b", "base64": "dH\ndv\n" }]),
+        &[("a.txt", "one"), ("b", "two")],
+    );
     check(json!([{ "path": "/workspace/a", "content": "one" }]), &[("a", "one")]);
     check(json!({ "./a": { "base64": "dHc" } }), &[("a", "tw")]);
 }

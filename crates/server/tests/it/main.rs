@@ -1,0 +1,7 @@
+//! The front doors, whole: real sandboxes, a real journal, real clients.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
+mod client;
+mod runs;
+mod setting;
