@@ -7,6 +7,7 @@
 mod answer;
 mod connect;
 mod credential;
+mod ear;
 mod error;
 mod gateway;
 mod http;
@@ -17,6 +18,7 @@ mod oauth;
 mod openapi;
 mod otlp;
 mod pass;
+mod person;
 mod process;
 mod refusal;
 mod servers;
@@ -33,9 +35,11 @@ pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
 pub use otlp::{Otlp, OtlpError};
 pub use pass::{Made, Pass, Past, Stopped};
+pub use person::{Answer, Person, Question};
 pub use refusal::Refusal;
 pub use servers::{
-    Auth, Document, Interface, Notice, Place, Problem, Program, Remote, Server, Servers, ServersError, Source,
+    Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Server, Servers, ServersError,
+    Source,
 };
 pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
 pub use upstream::Condition;

@@ -2,6 +2,8 @@
 //!
 //! Until the vault exists the tokens lie in `oauth/<server>.json` below the data folder, readable by its owner only.
 
+mod challenge;
+mod client;
 mod login;
 mod metadata;
 
@@ -11,10 +13,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::credential::Secret;
+use crate::credential::{CredentialError, Secret};
 use crate::http::{HttpError, body};
 use crate::keep::{read_bounded, replace};
 
+use client::Identity;
+
+pub(crate) use challenge::Challenge;
 pub use login::login;
 
 /// Bytes of any answer of an authorization server.
@@ -55,6 +60,12 @@ pub enum OAuthError {
         /// Its words.
         detail: String,
     },
+    /// The configured secret of the client cannot be had.
+    #[error("`oauth.client_secret`: {0}")]
+    Secret(#[source] CredentialError),
+    /// The server wants scopes that the login asked for already.
+    #[error("the server wants the scopes `{0}`, which the login has asked for and not got")]
+    Scopes(String),
     /// What came back to us is not the answer to what we sent.
     #[error("the answer of the browser is not ours: {0}")]
     Answer(&'static str),
@@ -84,9 +95,17 @@ pub enum OAuthError {
 #[serde(deny_unknown_fields)]
 struct Kept {
     issuer: String,
+    /// The address of the server that the tokens are for.
+    server: Url,
+    /// The server's own name of itself, letter for letter.
     resource: String,
     token_endpoint: String,
-    client_id: String,
+    client: Identity,
+    /// What was asked for.
+    scopes: Vec<String>,
+    /// What the server wants besides.
+    #[serde(default)]
+    wanted: Vec<String>,
     access: String,
     refresh: Option<String>,
     /// Seconds since 1970.
@@ -107,15 +126,15 @@ struct Granted {
 /// A server's tokens: read when needed, renewed one at a time.
 pub(crate) struct Tokens {
     file: PathBuf,
-    resource: Url,
+    server: Url,
     renewing: tokio::sync::Mutex<()>,
 }
 
 impl Tokens {
-    pub(crate) fn new(home: &Path, server: &str, resource: &Url) -> Tokens {
+    pub(crate) fn new(home: &Path, name: &str, server: &Url) -> Tokens {
         Tokens {
-            file: file(home, server),
-            resource: resource.clone(),
+            file: file(home, name),
+            server: server.clone(),
             renewing: tokio::sync::Mutex::new(()),
         }
     }
@@ -124,7 +143,7 @@ impl Tokens {
     pub(crate) async fn access(&self, client: &reqwest::Client) -> Result<Secret, OAuthError> {
         let _one = self.renewing.lock().await;
         let kept = read(&self.file)?.ok_or(OAuthError::NotLoggedIn)?;
-        if kept.resource != self.resource.as_str() {
+        if kept.server != self.server {
             return Err(OAuthError::NotLoggedIn);
         }
         let soon = now() + MARGIN.as_secs();
@@ -134,13 +153,12 @@ impl Tokens {
         let Some(refresh) = &kept.refresh else {
             return Err(OAuthError::NotLoggedIn);
         };
-        let form = [
+        let form = vec![
             ("grant_type", "refresh_token"),
-            ("refresh_token", refresh),
-            ("client_id", &kept.client_id),
-            ("resource", &kept.resource),
+            ("refresh_token", refresh.as_str()),
+            ("resource", kept.resource.as_str()),
         ];
-        let granted = grant(client, &kept.token_endpoint, &form, "refresh").await?;
+        let granted = grant(client, &kept.token_endpoint, &kept.client, form, "refresh").await?;
         let renewed = Kept {
             access: granted.access_token.clone(),
             refresh: granted.refresh_token.or(kept.refresh),
@@ -149,6 +167,24 @@ impl Tokens {
         };
         write(&self.file, &renewed)?;
         Ok(Secret::new(granted.access_token))
+    }
+
+    /// Notes what the server wants besides, for the next login; an error when no login would help.
+    pub(crate) async fn want(&self, challenge: &Challenge) -> Result<(), OAuthError> {
+        let _one = self.renewing.lock().await;
+        let Some(mut kept) = read(&self.file)?.filter(|kept| kept.server == self.server) else {
+            return Ok(());
+        };
+        let new = challenge.scopes.iter().filter(|scope| !kept.scopes.contains(scope));
+        let new: Vec<String> = new.cloned().collect();
+        if new.is_empty() {
+            let scopes = challenge.scopes.join(" ");
+            return Err(OAuthError::Scopes(
+                scopes.chars().filter(|c| !c.is_control()).take(200).collect(),
+            ));
+        }
+        kept.wanted = new;
+        write(&self.file, &kept)
     }
 }
 
@@ -192,18 +228,23 @@ fn write(path: &Path, kept: &Kept) -> Result<(), OAuthError> {
 async fn grant(
     client: &reqwest::Client,
     endpoint: &str,
-    form: &[(&str, &str)],
+    identity: &Identity,
+    mut form: Vec<(&str, &str)>,
     step: &'static str,
 ) -> Result<Granted, OAuthError> {
+    let authorization = identity.sign(&mut form);
     let form: String = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs(form)
         .finish();
-    let request = client
+    let mut request = client
         .post(endpoint)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json")
         .body(form)
         .timeout(WITHIN);
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
+    }
     let response = request
         .send()
         .await

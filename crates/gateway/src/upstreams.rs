@@ -14,6 +14,7 @@ use crate::answer::CallResult;
 use crate::credential::Environment;
 use crate::error::{CallError, ServerError};
 use crate::keep::{Era, Keep, PinError, Pinned};
+use crate::person::Person;
 use crate::servers::entry::nearest;
 use crate::servers::{Notice, Servers};
 use crate::spawner::Spawner;
@@ -29,6 +30,8 @@ pub struct Options {
     pub environment: Environment,
     /// Sandboxes for servers whose entry names a policy.
     pub spawner: Option<Arc<dyn Spawner>>,
+    /// Who answers a server's questions; without, none may be asked.
+    pub person: Option<Person>,
     /// How long a server has to start and say its first words.
     pub connect: Duration,
     /// How long it has to list its tools.
@@ -41,6 +44,7 @@ impl Options {
         Options {
             environment,
             spawner: None,
+            person: None,
             connect: Duration::from_secs(30),
             list: Duration::from_secs(30),
         }

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "sandboxes")]
 pub mod calls;
+#[cfg(feature = "sandboxes")]
+pub mod conformance;
 pub mod discovery;
 pub mod peers;
 #[cfg(feature = "sandboxes")]

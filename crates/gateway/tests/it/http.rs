@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{CallError, Era, OAuthError, ServerError, Servers, login};
+use ringfence_gateway::{CallError, Environment, Era, OAuthError, ServerError, Servers, login};
 use serde_json::json;
 use url::Url;
 
@@ -163,7 +163,8 @@ async fn a_login_is_made_kept_and_renewed() {
     let servers = Servers::section(&entries, bench.home.path()).unwrap();
     let server = servers.get("far").unwrap();
     let shown = Mutex::new(None);
-    login(bench.home.path(), server, |place| {
+    let environment: Environment = Arc::new(|_: &str| None);
+    login(bench.home.path(), server, &environment, |place| {
         *shown.lock().unwrap() = Some(place.clone());
         browser(place);
     })
@@ -186,6 +187,8 @@ async fn a_login_is_made_kept_and_renewed() {
         ),
     )
     .unwrap();
-    let moved = login(bench.home.path(), server, |_| {}).await.unwrap_err();
+    let moved = login(bench.home.path(), server, &environment, |_| {})
+        .await
+        .unwrap_err();
     assert!(matches!(moved, OAuthError::Issuer { .. }), "{moved}");
 }
