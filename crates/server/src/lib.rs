@@ -5,11 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod conformance;
 mod endpoint;
 mod http;
 mod mcp;
 mod stdio;
 
+#[doc(hidden)]
+pub use conformance::{Conformance, conformance_handler};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use mcp::{Face, Mcp, McpOptions};
 pub use stdio::{ServeError, serve_stdio, serve_streams};

@@ -2,6 +2,11 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
+mod calls;
 mod client;
+mod discovery;
+mod hostile;
+mod owners;
 mod runs;
 mod setting;
+mod tasks;

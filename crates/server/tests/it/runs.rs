@@ -181,7 +181,7 @@ async fn a_large_result_is_cut_and_the_whole_of_it_can_be_read() {
 }
 
 /// Whether an execution has ended, and how.
-async fn status(setting: &Setting, id: &str) -> String {
+pub(crate) async fn status(setting: &Setting, id: &str) -> String {
     let id = id.parse().unwrap();
     match setting.engine.wait(ME, id, Duration::from_secs(10)).await.unwrap() {
         ringfence_engine::Progress::Ended(ended) => ended.unwrap().status.name().to_owned(),
@@ -190,7 +190,7 @@ async fn status(setting: &Setting, id: &str) -> String {
 }
 
 /// The id of the execution that runs in a session of this name.
-async fn running_in(setting: &Setting) -> String {
+pub(crate) async fn running(setting: &Setting) -> String {
     loop {
         let open = ringfence_store::Sessions {
             state: Some(ringfence_journal::SessionState::Open),
@@ -214,7 +214,7 @@ async fn cancelling_a_request_kills_the_run() {
     let mut client = setting.client().await;
     let run = json!({ "name": "sandboxed_code_run", "arguments": { "language": "shell", "code": "sleep 25" } });
     let request = client.begin("tools/call", run).await;
-    let id = running_in(&setting).await;
+    let id = running(&setting).await;
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
     let begun = Instant::now();
@@ -231,7 +231,7 @@ async fn a_client_that_says_no_more_leaves_nothing_running() {
     let mut client = setting.client().await;
     let run = json!({ "name": "sandboxed_code_run", "arguments": { "language": "shell", "code": "sleep 25" } });
     client.begin("tools/call", run).await;
-    let id = running_in(&setting).await;
+    let id = running(&setting).await;
     let begun = Instant::now();
     assert!(client.ended().await.is_ok());
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());

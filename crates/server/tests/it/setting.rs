@@ -22,8 +22,8 @@ pub(crate) const ME: Principal = Principal::Local(1);
 /// Greets, fails, waits, and says much.
 const SERVER: &str = r#"
 import json, sys, time
-def tool(name, description, output=None, **properties):
-    made = {"name": name, "description": description, "inputSchema": {"type": "object", "properties": properties}}
+def tool(called, says, output=None, **properties):
+    made = {"name": called, "description": says, "inputSchema": {"type": "object", "properties": properties}}
     if output: made["outputSchema"] = {"type": "object", "properties": output}
     return made
 TEXT = {"type": "string"}
