@@ -12,6 +12,7 @@ mod policy;
 mod serve;
 mod token;
 mod tools;
+mod vault;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
@@ -21,6 +22,7 @@ pub(crate) use tools::{
     ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
     ToolsSearch, ToolsShow, ToolsStubs,
 };
+pub(crate) use vault::VaultCommand;
 
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
 #[derive(Debug, Parser)]
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     /// Access to our own doors: make, list and revoke access tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Secrets in an encrypted file, for references: set, list, remove
+    #[command(subcommand)]
+    Vault(VaultCommand),
     /// Check, show, explain and compare policies
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -107,6 +112,7 @@ impl Command {
             | Command::Tools(_)
             | Command::Servers(_)
             | Command::Token(_)
+            | Command::Vault(_)
             | Command::Policy(_)
             | Command::Session(_)
             | Command::Audit(_)

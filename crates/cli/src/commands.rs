@@ -24,6 +24,7 @@ mod session;
 mod token;
 mod tools;
 mod trust;
+mod vault;
 
 /// Runs a command to its end.
 pub(crate) async fn start(command: Command, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -34,6 +35,7 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
         Command::Tools(tools) => Box::pin(tools::start(tools, settings, printer)).await,
         Command::Servers(servers) => Box::pin(servers::start(servers, settings, printer)).await,
         Command::Token(token) => token::start(token, settings, printer).await,
+        Command::Vault(vault) => vault::start(vault, settings, printer),
         Command::Policy(policy) => policy::start(policy, settings, printer).await,
         Command::Session(session) => session::start(session, settings, printer).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,

@@ -63,7 +63,7 @@ pub(crate) fn resolve(
     let mut scrubber = Scrubber::default();
     for (name, value) in written {
         let secret = value
-            .resolve(&hub.options.environment)
+            .resolve(&hub.options.environment, &hub.vault)
             .map_err(|source| ServerError::Credential {
                 server: server.name.clone(),
                 key: format!("{section}.{name}"),
@@ -153,8 +153,7 @@ async fn connect_program(
 
 async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Option<Era>) -> Result<Link, ServerError> {
     let Values { values, scrubber } = resolve(hub, server, "headers", &remote.headers)?;
-    let tokens =
-        (remote.auth == Auth::OAuth).then(|| Arc::new(Tokens::new(hub.keep.home(), &server.name, &remote.url)));
+    let tokens = (remote.auth == Auth::OAuth).then(|| Arc::new(Tokens::new(&hub.vault, &server.name, &remote.url)));
     let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern));
     let carrier = carrier.map_err(|(key, error)| ServerError::Connect {
         server: server.name.clone(),

@@ -147,7 +147,8 @@ impl Carrier {
                 | OAuthError::Answer(_)
                 | OAuthError::Timeout(_)
                 | OAuthError::Request { .. }
-                | OAuthError::Keep { .. }) => StreamableHttpError::Client(HttpError::Login(error.to_string())),
+                | OAuthError::Lock(_)
+                | OAuthError::Keep(_)) => StreamableHttpError::Client(HttpError::Login(error.to_string())),
             })?;
             request = request.bearer_auth(token.reveal());
         }

@@ -26,6 +26,7 @@ mod spawner;
 mod talk;
 mod upstream;
 mod upstreams;
+mod vault;
 
 pub use answer::{CallResult, Content};
 pub use credential::{CredentialError, Environment, Secret, Written};
@@ -44,3 +45,4 @@ pub use servers::{
 pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
 pub use upstream::Condition;
 pub use upstreams::{Happened, Known, Options, Status, Upstreams};
+pub use vault::{Vault, VaultError};

@@ -19,6 +19,7 @@ use crate::servers::entry::nearest;
 use crate::servers::{Notice, Servers};
 use crate::spawner::Spawner;
 use crate::upstream::{Condition, Reached, Seen, Upstream};
+use crate::vault::Vault;
 
 /// Events that wait for a slow reader.
 const EVENTS: usize = 256;
@@ -117,6 +118,7 @@ impl fmt::Debug for Upstreams {
 pub(crate) struct Hub {
     pub(crate) keep: Keep,
     pub(crate) options: Options,
+    pub(crate) vault: Vault,
     generation: AtomicU64,
     known: Mutex<Option<Arc<Known>>>,
     events: broadcast::Sender<Happened>,
@@ -139,6 +141,7 @@ impl Upstreams {
     pub fn new(servers: Servers, keep: Keep, options: Options) -> Upstreams {
         let (events, _) = broadcast::channel(EVENTS);
         let hub = Arc::new(Hub {
+            vault: Vault::find(keep.home(), &options.environment),
             keep,
             options,
             generation: AtomicU64::new(1),

@@ -129,6 +129,16 @@ struct Door {
     address: SocketAddr,
     hosts: Hosts,
     auth: Auth,
+    fixtures: Fixtures,
+}
+
+/// What answers at `/mcp` instead of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fixtures {
+    /// Nothing does.
+    None,
+    /// The fixtures of the protocol's conformance suite.
+    Conformance,
 }
 
 impl Door {
@@ -151,6 +161,11 @@ impl Door {
             address,
             hosts,
             auth,
+            fixtures: if args.conformance {
+                Fixtures::Conformance
+            } else {
+                Fixtures::None
+            },
         })
     }
 
@@ -158,7 +173,7 @@ impl Door {
     fn greet(&self, printer: &Printer) {
         let base = format!("http://{}", self.address);
         printer.notice(&format!("listening on {base}: MCP at {base}/mcp, API at {base}/api/v1"));
-        if matches!(self.auth, Auth::Off(_)) {
+        if self.fixtures == Fixtures::Conformance {
             printer.notice("conformance fixtures only, and no access token is asked for");
             return;
         }
@@ -183,12 +198,15 @@ impl Door {
             limits: doors.limits,
             idle: doors.idle,
         };
-        let served = app.serve(
-            self.listener,
-            |options| Endpoint::new(&mcp, options),
-            interrupt.requested(),
-        );
-        served.await.map_err(|error| Fault::ours("serve.http", chain(&error)))
+        let shutdown = interrupt.requested();
+        let served = match self.fixtures {
+            Fixtures::None => {
+                let endpoint = |options| Endpoint::new(&mcp, options);
+                app.serve(self.listener, endpoint, shutdown).await
+            }
+            Fixtures::Conformance => app.serve(self.listener, Endpoint::conformance, shutdown).await,
+        };
+        served.map_err(|error| Fault::ours("serve.http", chain(&error)))
     }
 }
 

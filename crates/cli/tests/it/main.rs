@@ -13,3 +13,4 @@ mod policy;
 mod programs;
 mod setting;
 mod tools;
+mod vault;

@@ -11,6 +11,7 @@ use super::{MOST, OAuthError, WITHIN, failed};
 use crate::credential::Environment;
 use crate::http::{HttpError, body};
 use crate::servers::OAuthClient;
+use crate::vault::Vault;
 
 const STEP: &str = "registration";
 
@@ -68,14 +69,14 @@ impl Identity {
         client: &reqwest::Client,
         authority: &Authority,
         configured: &OAuthClient,
-        environment: &Environment,
+        (environment, vault): (&Environment, &Vault),
         back: &str,
     ) -> Result<Identity, OAuthError> {
         if let Some(id) = &configured.id {
             let secret = configured
                 .secret
                 .as_ref()
-                .map(|secret| secret.resolve(environment))
+                .map(|secret| secret.resolve(environment, vault))
                 .transpose();
             let secret = secret.map_err(OAuthError::Secret)?;
             let method = secret.as_ref().map_or(Method::None, |_| Method::secret(authority));

@@ -15,10 +15,11 @@ use url::Url;
 
 use super::client::Identity;
 use super::metadata::{self, Authority, Found};
-use super::{Challenge, Kept, OAuthError, WITHIN, failed, file, grant, now, read, write};
+use super::{Challenge, Kept, OAuthError, WITHIN, entry, failed, grant, now, read, write};
 use crate::credential::Environment;
 use crate::http::{HttpError, client};
 use crate::servers::{Server, Source};
+use crate::vault::Vault;
 
 /// How long a person has.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -41,27 +42,28 @@ pub async fn login(
     let client = client().map_err(|error| failed("login", &error))?;
     let challenge = knock(&client, &remote.url).await?;
     let found = metadata::find(&client, &remote.url, &challenge).await?;
-    let path = file(home, &server.name);
-    let before = read(&path)?.filter(|kept| kept.server == remote.url);
+    let vault = Vault::find(home, environment);
+    let name = entry(&server.name);
+    let before = read(&vault, &name)?.filter(|kept| kept.server == remote.url);
     if let Some(kept) = before.as_ref().filter(|kept| kept.issuer != found.authority.issuer) {
         return Err(OAuthError::Issuer {
             pinned: kept.issuer.clone(),
             now: found.authority.issuer.chars().take(200).collect(),
-            file: path,
+            entry: name,
         });
     }
     let scopes = scopes(&challenge, &found, before.as_ref());
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
-    let (listener, address) = bound.map_err(|source| OAuthError::Keep {
-        path: path.clone(),
-        source,
+    let (listener, address) = bound.map_err(|error| OAuthError::Request {
+        step: "login",
+        detail: format!("no port can be listened at: {error}"),
     })?;
     let Found {
         authority, resource, ..
     } = found;
     let back = format!("http://{address}/callback");
-    let identity = Identity::find(&client, &authority, &remote.client, environment, &back).await?;
+    let identity = Identity::find(&client, &authority, &remote.client, (environment, &vault), &back).await?;
     let proof = Proof::new()?;
     open(&proof.page(&authority, &identity, &back, &resource, &scopes));
     let answered = tokio::time::timeout(PATIENCE, answer(&listener, &authority, &proof.state)).await;
@@ -86,7 +88,7 @@ pub async fn login(
         refresh: granted.refresh_token,
         expires: granted.expires_in.map(|seconds| now().saturating_add(seconds)),
     };
-    write(&path, &kept)
+    write(&vault, &name, &kept)
 }
 
 /// What to ask for: what the server wants now, with all that it has wanted before; else all that it knows.
