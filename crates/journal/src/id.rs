@@ -43,6 +43,12 @@ fn generate() -> Result<u128, NoEntropy> {
     Ok((millis & ((1 << 48) - 1)) << RANDOM_BITS | random)
 }
 
+/// When an id was made, as far as the clock was right.
+fn made(value: u128) -> Timestamp {
+    let millis = i64::try_from(value >> RANDOM_BITS).unwrap_or(0);
+    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
 fn write(f: &mut fmt::Formatter<'_>, prefix: &str, value: u128) -> fmt::Result {
     f.write_str(prefix)?;
     for place in (0..DIGITS).rev() {
@@ -75,6 +81,11 @@ macro_rules! id {
             /// A new id: now, and 80 random bits.
             pub fn generate() -> Result<Self, NoEntropy> {
                 generate().map(Self)
+            }
+
+            /// When it was made.
+            pub fn created(self) -> Timestamp {
+                made(self.0)
             }
         }
 

@@ -9,8 +9,8 @@ const RULE: &str = "fences";
 const KEPT: [(&str, &[&str], &str); 6] = [
     (
         "rmcp",
-        &["gateway", "company", "testkit"],
-        "only `gateway` speaks to tool servers, only `company` is one",
+        &["gateway", "company", "server", "testkit"],
+        "only `gateway` speaks to tool servers, only `company` and `server` are one",
     ),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
     ("sqlx", &["store"], "only `store` links a database"),

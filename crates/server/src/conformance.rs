@@ -1,0 +1,246 @@
+//! The fixtures of the protocol's official conformance suite, behind the transport that the product uses.
+//!
+//! The suite calls tools, prompts and resources by fixed names and compares what comes back. None of them touches the engine;
+//! a hidden mode of `serve` offers them, so that what is tested is our door and not a copy of it.
+#![expect(deprecated, reason = "the suite tries what older revisions have")]
+
+mod ask;
+mod change;
+mod input;
+mod job;
+mod listed;
+mod plain;
+mod prompt;
+mod resource;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::endpoint::{Endpoint, EndpointOptions};
+use change::Changes;
+
+/// The suite's server; clones share one memory.
+#[derive(Clone)]
+pub struct Conformance {
+    tools: Arc<[Tool]>,
+    changes: Changes,
+    tasks: TaskManager,
+    states: Arc<RequestStateCodec>,
+}
+
+impl std::fmt::Debug for Conformance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conformance").finish_non_exhaustive()
+    }
+}
+
+/// The suite's fixtures.
+pub fn conformance_handler() -> Conformance {
+    // The states that clients carry for us are nobody's secret here: what counts is that they cannot be changed.
+    let key: Vec<u8> = b"the fixtures of the conformance suite".to_vec();
+    Conformance {
+        tools: listed::tools().into(),
+        changes: Changes::default(),
+        tasks: TaskManager::new(),
+        states: Arc::new(RequestStateCodec::new_unchecked(key)),
+    }
+}
+
+impl Endpoint<Conformance> {
+    /// The suite's fixtures at an endpoint like any other.
+    pub fn conformance(options: EndpointOptions) -> Endpoint<Conformance> {
+        let fixtures = conformance_handler();
+        Endpoint::of(move || fixtures.clone(), options)
+    }
+}
+
+/// A type of the protocol from its JSON.
+fn made<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+fn unknown(what: &str, name: &str) -> ErrorData {
+    ErrorData::new(
+        ErrorCode::INVALID_PARAMS,
+        Cow::Owned(format!("unknown {what} `{name}`")),
+        None,
+    )
+}
+
+impl ServerHandler for Conformance {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_completions()
+            .enable_logging()
+            .enable_tasks()
+            .build();
+        let identity = Implementation::new("ringfence-conformance", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(identity)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(result) = plain::call(&request)? {
+            return Ok(result.into());
+        }
+        if let Some(result) = change::call(&self.changes, &request, &context).await? {
+            return Ok(result.into());
+        }
+        if let Some(result) = ask::call(&request, &context).await? {
+            return Ok(result.into());
+        }
+        if let Some(response) = job::call(&self.tasks, &request, &context)? {
+            return Ok(response);
+        }
+        match input::call(&self.states, &request, &context)? {
+            Some(response) => Ok(response),
+            None => Err(unknown("tool", &request.name)),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resource::all()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resource::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resource::read(&request.uri).map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompt::all()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompt::get(&request)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let values = ["paris", "park", "party"].map(str::to_owned);
+        let fitting = values
+            .into_iter()
+            .filter(|value| value.starts_with(&request.argument.value));
+        let info = CompletionInfo::new(fitting.collect());
+        info.map(CompleteResult::new)
+            .map_err(|error| ErrorData::internal_error(error, None))
+    }
+
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        _request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        _request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.changes.tell(&context).await;
+        Ok(())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+}

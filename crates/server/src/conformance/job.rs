@@ -1,0 +1,106 @@
+//! Tools that become tasks where the client offers them.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, CreateTaskResult,
+    ErrorData, InputRequest,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
+use serde_json::Value;
+
+use super::input::{ask, field, form};
+use super::made;
+
+/// Answers, if it is one of them.
+pub(super) fn call(
+    tasks: &TaskManager,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<Option<CallToolResponse>, ErrorData> {
+    let job = match request.name.as_ref() {
+        "slow_compute" => Job::Slow(seconds(request)),
+        "failing_job" => Job::Failing,
+        "protocol_error_job" => Job::Breaking,
+        "confirm_delete" => Job::Asking(vec!["confirm"]),
+        "multi_input" => Job::Asking(vec!["first", "second"]),
+        "test_tool_with_task" => {
+            let Some(name) = field(request.input_responses.as_ref(), "user_name", "name").and_then(Value::as_str)
+            else {
+                let question = ("user_name", form("What is your name?", "name", "string"));
+                return Ok(Some(ask(&[question], None)?.into()));
+            };
+            Job::Greeting(name.to_owned())
+        }
+        _ => return Ok(None),
+    };
+    let offers_tasks = context
+        .client_capabilities()
+        .is_some_and(|client| client.supports_tasks());
+    if !offers_tasks {
+        if matches!(job, Job::Slow(_)) {
+            return Ok(Some(done("computed").into()));
+        }
+        let needed = ClientCapabilities::builder().enable_tasks().build();
+        return Err(ErrorData::missing_required_client_capability(needed));
+    }
+    let task = tasks.spawn(TaskOptions::new(), |task| Box::pin(job.run(task)));
+    Ok(Some(CreateTaskResult::new(task).into()))
+}
+
+fn seconds(request: &CallToolRequestParams) -> Duration {
+    let given = request.arguments.as_ref().and_then(|given| given.get("seconds"));
+    let seconds = given.and_then(Value::as_f64).unwrap_or(0.0);
+    Duration::try_from_secs_f64(seconds)
+        .unwrap_or_default()
+        .min(Duration::from_secs(120))
+}
+
+/// What a task does.
+enum Job {
+    Slow(Duration),
+    Failing,
+    Breaking,
+    Asking(Vec<&'static str>),
+    Greeting(String),
+}
+
+impl Job {
+    async fn run(self, task: TaskContext) -> Result<CallToolResult, TaskExit> {
+        match self {
+            Job::Slow(length) => {
+                tokio::select! {
+                    () = tokio::time::sleep(length) => Ok(done("computed")),
+                    () = task.cancelled() => Err(TaskExit::Cancelled),
+                }
+            }
+            Job::Failing => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(CallToolResult::error(vec![ContentBlock::text("the job failed")]))
+            }
+            Job::Breaking => Err(TaskExit::Error(ErrorData::internal_error("the job broke", None))),
+            Job::Asking(keys) => {
+                let asked = keys.into_iter().map(|key| {
+                    let task = task.clone();
+                    tokio::spawn(async move {
+                        let question: InputRequest = made(form("Are you sure?", "confirm", "boolean"))?;
+                        task.request_input(key, question).await
+                    })
+                });
+                let asked: Vec<_> = asked.collect();
+                for answer in asked {
+                    answer
+                        .await
+                        .map_err(|error| ErrorData::internal_error(error.to_string(), None))??;
+                }
+                Ok(done("every question is answered"))
+            }
+            Job::Greeting(name) => Ok(done(&format!("Hello, {name}!"))),
+        }
+    }
+}
+
+fn done(says: &str) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(says)])
+}

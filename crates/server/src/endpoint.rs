@@ -1,0 +1,199 @@
+//! MCP over streamable HTTP, as a service for an HTTP server to mount: both eras at one address.
+//!
+//! Whoever mounts it says in each request's extensions who asks, as a [`Principal`]. A conversation of the older era belongs to
+//! the principal that began it; for all others it does not exist.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use ringfence_journal::Principal;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::{Face, Mcp};
+
+const SESSION: &str = "mcp-session-id";
+/// Conversations of the older era at once.
+const MOST_SESSIONS: usize = 1024;
+
+/// How an endpoint is made.
+#[derive(Debug, Clone)]
+pub struct EndpointOptions {
+    /// What `Host` may say: names, or names with ports.
+    pub hosts: Vec<String>,
+    /// What `Origin` may say, if it says anything.
+    pub origins: Vec<String>,
+    /// The most bytes of a request.
+    pub most_bytes: usize,
+    /// How long a conversation of the older era stays open that nobody uses.
+    pub idle: Duration,
+    /// Cancelled when the server ends.
+    pub stop: CancellationToken,
+}
+
+impl Default for EndpointOptions {
+    fn default() -> EndpointOptions {
+        let hosts = ["localhost", "127.0.0.1", "::1"];
+        let origins = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+        EndpointOptions {
+            hosts: hosts.map(str::to_owned).to_vec(),
+            origins: origins.map(str::to_owned).to_vec(),
+            most_bytes: 4 * 1024 * 1024,
+            idle: Duration::from_secs(3600),
+            stop: CancellationToken::new(),
+        }
+    }
+}
+
+/// The endpoint; clones are the same one.
+pub struct Endpoint<H = Face> {
+    service: StreamableHttpService<H, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    owners: Arc<Mutex<HashMap<String, Principal>>>,
+}
+
+impl<H> Clone for Endpoint<H> {
+    fn clone(&self) -> Self {
+        Endpoint {
+            service: self.service.clone(),
+            sessions: Arc::clone(&self.sessions),
+            owners: Arc::clone(&self.owners),
+        }
+    }
+}
+
+impl<H> fmt::Debug for Endpoint<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}
+
+impl Endpoint<Face> {
+    /// The face of an engine.
+    pub fn new(mcp: &Mcp, options: EndpointOptions) -> Endpoint<Face> {
+        let (mcp, gone) = (mcp.clone(), options.stop.clone());
+        Endpoint::of(move || mcp.handler_by_request(gone.clone()), options)
+    }
+}
+
+impl<H: ServerHandler> Endpoint<H> {
+    /// Any face, behind the same transport.
+    pub(crate) fn of(make: impl Fn() -> H + Send + Sync + 'static, options: EndpointOptions) -> Endpoint<H> {
+        let mut session = SessionConfig::default();
+        session.keep_alive = Some(options.idle);
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config = session;
+        let sessions = Arc::new(sessions);
+        tokio::spawn(end_all(Arc::clone(&sessions), options.stop.clone()));
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(options.hosts)
+            .with_allowed_origins(options.origins)
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(options.most_bytes)
+            .with_json_response(true)
+            .with_cancellation_token(options.stop);
+        Endpoint {
+            service: StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config),
+            sessions,
+            owners: Arc::default(),
+        }
+    }
+
+    /// Answers a request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: fmt::Display,
+    {
+        let Some(who) = request.extensions().get::<Principal>().copied() else {
+            return refusal(StatusCode::UNAUTHORIZED, "the request says nobody who asks");
+        };
+        match request.headers().get(SESSION).map(|id| id.to_str()) {
+            None if request.method() == http::Method::POST && self.is_full().await => {
+                return refusal(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "too many conversations at once: end one, or wait",
+                );
+            }
+            None => {}
+            Some(Ok(id)) if self.owns(who, id) => {}
+            Some(_) => return refusal(StatusCode::NOT_FOUND, "there is no such conversation: begin a new one"),
+        }
+        let response = self.service.handle(request).await;
+        if let Some(Ok(id)) = response.headers().get(SESSION).map(|id| id.to_str()) {
+            self.own(who, id).await;
+        }
+        response
+    }
+
+    fn owns(&self, who: Principal, id: &str) -> bool {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.get(id) == Some(&who)
+    }
+
+    async fn own(&self, who: Principal, id: &str) {
+        let open = self.sessions.sessions.read().await;
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|id, _| open.contains_key(id.as_str()));
+        owners.insert(id.to_owned(), who);
+    }
+
+    async fn is_full(&self) -> bool {
+        self.sessions.sessions.read().await.len() >= MOST_SESSIONS
+    }
+}
+
+impl<H, B> tower_service::Service<Request<B>> for Endpoint<H>
+where
+    H: ServerHandler,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<BoxBody<Bytes, Infallible>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let endpoint = self.clone();
+        Box::pin(async move { Ok(endpoint.handle(request).await) })
+    }
+}
+
+/// Ends every conversation of the older era when the server ends: each holds what it serves.
+async fn end_all(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
+    stop.cancelled().await;
+    let open: Vec<_> = sessions.sessions.read().await.keys().cloned().collect();
+    for id in open {
+        if let Err(error) = sessions.close_session(&id).await {
+            tracing::debug!(%error, "a conversation ended by itself");
+        }
+    }
+}
+
+fn refusal(status: StatusCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {
+    let body = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } });
+    let mut response = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
+    *response.status_mut() = status;
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,97 @@
+//! What agents meet: a handful of small MCP tools over the engine, in both eras of the protocol.
+//!
+//! [`Mcp`] is made once; [`serve_stdio`](crate::serve_stdio) and [`Endpoint`](crate::Endpoint) put it behind a transport. Read
+//! [`face`] first: it answers each request.
+
+mod answer;
+mod arguments;
+mod call;
+mod cut;
+mod direct;
+mod discover;
+mod face;
+mod fault;
+mod files;
+mod link;
+mod resources;
+mod run;
+mod task;
+mod tools;
+mod trace;
+mod watch;
+mod words;
+
+use std::sync::Arc;
+
+use ringfence_engine::Engine;
+use ringfence_journal::Principal;
+use ringfence_policy::{Policy, ToolPattern};
+use rmcp::model::{JsonObject, Tool};
+use tokio_util::sync::CancellationToken;
+
+pub use face::Face;
+pub(crate) use fault::Fault;
+pub(crate) use run::ask;
+
+/// The schemas of what a run is asked with, and of what it answers.
+pub(crate) fn run_schemas() -> Option<(Arc<JsonObject>, Arc<JsonObject>)> {
+    let tool = tools::all().into_iter().find(|tool| tool.name == tools::RUN)?;
+    Some((tool.input_schema, tool.output_schema?))
+}
+
+/// How the face is made.
+#[derive(Debug, Clone)]
+pub struct McpOptions {
+    /// The policy whose tools are shown.
+    pub policy: Arc<Policy>,
+    /// Upstream tools that are passed through one by one.
+    pub direct: Vec<ToolPattern>,
+}
+
+/// The MCP face of an engine; clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Mcp {
+    shared: Arc<Shared>,
+}
+
+/// What every client's face has in common.
+#[derive(Debug)]
+struct Shared {
+    engine: Arc<Engine>,
+    options: McpOptions,
+    tools: Vec<Tool>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+enum Whose {
+    /// One principal, whatever the request.
+    Of(Principal),
+    /// Whoever the request's own extensions name, as the door wrote it there.
+    OfRequest,
+}
+
+impl Mcp {
+    /// A face for `engine`.
+    pub fn new(engine: Arc<Engine>, options: McpOptions) -> Mcp {
+        let tools = tools::all();
+        Mcp {
+            shared: Arc::new(Shared { engine, options, tools }),
+        }
+    }
+
+    /// The engine behind it.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.shared.engine
+    }
+
+    /// One client's: everything is `principal`'s, and ends when `gone` is cancelled.
+    pub fn handler(&self, principal: Principal, gone: CancellationToken) -> Face {
+        Face::new(Arc::clone(&self.shared), Whose::Of(principal), gone)
+    }
+
+    /// That of whoever is named in the extensions of the HTTP request, as a [`Principal`].
+    pub(crate) fn handler_by_request(&self, gone: CancellationToken) -> Face {
+        Face::new(Arc::clone(&self.shared), Whose::OfRequest, gone)
+    }
+}

@@ -1,0 +1,208 @@
+//! Arguments as models write them: one string where a list is meant, seconds where a duration is, short names of languages.
+//!
+//! What can only mean one thing is taken so; what is unknown or missing is refused with the nearest known name.
+
+use std::time::Duration;
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use super::fault::Fault;
+
+/// The arguments of one call, taken one by one.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    given: JsonObject,
+    known: &'static [&'static str],
+}
+
+impl Arguments {
+    /// The arguments of a call; an unknown one is refused.
+    pub(super) fn new(given: Option<JsonObject>, known: &'static [&'static str]) -> Result<Arguments, Fault> {
+        let mut given = given.unwrap_or_default();
+        given.retain(|_, value| !value.is_null());
+        if let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(unknown_argument(unknown, known));
+        }
+        Ok(Arguments { given, known })
+    }
+
+    /// What is left, as it is.
+    pub(super) fn rest(self) -> JsonObject {
+        self.given
+    }
+
+    /// An argument of any kind.
+    pub(super) fn any(&mut self, name: &str) -> Option<Value> {
+        debug_assert!(self.known.contains(&name), "{name}");
+        self.given.remove(name)
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, Fault> {
+        match self.any(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "a string", &other)),
+        }
+    }
+
+    /// A text that must be there.
+    pub(super) fn needed(&mut self, name: &str, hint: &str) -> Result<String, Fault> {
+        self.text(name)?.ok_or_else(|| Fault {
+            code: "arguments.missing".to_owned(),
+            message: format!("`{name}` is missing"),
+            hint: Some(hint.to_owned()),
+            rule: None,
+        })
+    }
+
+    /// Texts; one alone need not be a list, and a list may come as its JSON.
+    pub(super) fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, Fault> {
+        let value = match self.any(name) {
+            None => return Ok(None),
+            Some(Value::String(text)) => match serde_json::from_str::<Vec<String>>(&text) {
+                Ok(list) => return Ok(Some(list)),
+                Err(_) => return Ok(Some(vec![text])),
+            },
+            Some(value) => value,
+        };
+        let Value::Array(items) = value else {
+            return Err(wrong(name, "a list of strings", &value));
+        };
+        let texts = items.into_iter().map(|item| match item {
+            Value::String(text) => Ok(text),
+            other => Err(wrong(name, "a list of strings", &other)),
+        });
+        texts.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Whether something is wanted.
+    pub(super) fn flag(&mut self, name: &str) -> Result<bool, Fault> {
+        match self.any(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(Value::String(text)) if text == "true" => Ok(true),
+            Some(Value::String(text)) if text == "false" => Ok(false),
+            Some(other) => Err(wrong(name, "true or false", &other)),
+        }
+    }
+
+    /// A length of time: `"30s"`, or a number of seconds.
+    pub(super) fn duration(&mut self, name: &str) -> Result<Option<Duration>, Fault> {
+        let Some(value) = self.any(name) else {
+            return Ok(None);
+        };
+        let seconds = match &value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => match text.trim().parse::<f64>() {
+                Ok(seconds) => Some(seconds),
+                Err(_) => return span(name, text).map(Some),
+            },
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let length = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        length
+            .map(Some)
+            .ok_or_else(|| wrong(name, "a length of time such as \"30s\" or a number of seconds", &value))
+    }
+
+    /// A number from 0.
+    pub(super) fn count(&mut self, name: &str) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.any(name) else {
+            return Ok(None);
+        };
+        let count = match &value {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        count.map(Some).ok_or_else(|| wrong(name, "a whole number", &value))
+    }
+
+    /// One of a few names, by any of its spellings.
+    pub(super) fn one_of(
+        &mut self,
+        name: &str,
+        spellings: &[(&'static str, &[&str])],
+    ) -> Result<Option<&'static str>, Fault> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let said = text.trim().to_ascii_lowercase();
+        let found = spellings
+            .iter()
+            .find(|(proper, others)| *proper == said || others.contains(&said.as_str()));
+        if let Some((proper, _)) = found {
+            return Ok(Some(proper));
+        }
+        let names: Vec<_> = spellings.iter().map(|(proper, _)| format!("`{proper}`")).collect();
+        Err(Fault {
+            code: "arguments.invalid".to_owned(),
+            message: format!("`{name}` cannot be `{}`", shorten(&text)),
+            hint: Some(format!("say {}", names.join(", "))),
+            rule: None,
+        })
+    }
+}
+
+/// A length of time with a unit.
+fn span(name: &str, text: &str) -> Result<Duration, Fault> {
+    let text = text.trim();
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    let seconds = match unit.trim() {
+        "ms" => Some(0.001),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some(1.0),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some(60.0),
+        "h" | "hour" | "hours" => Some(3600.0),
+        _ => None,
+    };
+    let number = number.trim().parse::<f64>().ok();
+    number
+        .zip(seconds)
+        .and_then(|(number, seconds)| Duration::try_from_secs_f64(number * seconds).ok())
+        .ok_or_else(|| wrong(name, "a length of time such as \"30s\" or \"2m\"", &text.into()))
+}
+
+fn unknown_argument(unknown: &str, known: &[&str]) -> Fault {
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::jaro_winkler(name, unknown), name))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let list: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+    let hint = match nearest {
+        Some((_, name)) => format!("did you mean `{name}`? known: {}", list.join(", ")),
+        None => format!("known: {}", list.join(", ")),
+    };
+    Fault {
+        code: "arguments.unknown".to_owned(),
+        message: format!("there is no argument `{}`", shorten(unknown)),
+        hint: Some(hint),
+        rule: None,
+    }
+}
+
+/// An argument that is not what it must be.
+pub(super) fn wrong(name: &str, expected: &str, given: &Value) -> Fault {
+    Fault {
+        code: "arguments.invalid".to_owned(),
+        message: format!("`{name}` must be {expected}, not `{}`", shorten(&given.to_string())),
+        hint: None,
+        rule: None,
+    }
+}
+
+/// Words of the caller's own, in a message: a few of them.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut short: String = text.chars().take(MOST).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests;

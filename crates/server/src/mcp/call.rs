@@ -1,0 +1,60 @@
+//! Which tool a call means.
+
+use ringfence_journal::Principal;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData};
+use rmcp::service::{RequestContext, RoleServer};
+
+use super::discover::{self, Question};
+use super::face::Face;
+use super::fault::Fault;
+use super::{run, tools};
+
+impl Face {
+    /// Answers a call: a result, a fault that the model can mend, or an error of the protocol.
+    pub(super) async fn answer(
+        &self,
+        who: Principal,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Result<CallToolResponse, Fault>, ErrorData> {
+        let given = request.arguments;
+        let shared = &self.shared;
+        Ok(match request.name.as_ref() {
+            tools::SEARCH => discover::ask(shared, Question::Search, given).await.map(Into::into),
+            tools::LIST => discover::ask(shared, Question::List, given).await.map(Into::into),
+            tools::DESCRIBE => discover::ask(shared, Question::Describe, given).await.map(Into::into),
+            tools::RUN | tools::RUN_ALIAS => run::run(self, who, given, context).await,
+            tools::WAIT => run::wait(self, who, given, context).await.map(Into::into),
+            name => match self.direct_tool(name).await {
+                Some(direct) => self.call_direct(who, direct, given, context).await,
+                None => return Err(unknown(name)),
+            },
+        })
+    }
+}
+
+/// There is no such tool: the nearest, or how one of the catalog is called.
+fn unknown(name: &str) -> ErrorData {
+    let short: String = name.chars().take(80).collect();
+    let names = [tools::SEARCH, tools::LIST, tools::DESCRIBE, tools::RUN, tools::WAIT];
+    let nearest = names
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(known, name), known))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = match nearest {
+        Some((_, known)) => format!("did you mean `{known}`?"),
+        None if name.contains('.') => {
+            format!(
+                "tools of servers are called inside {}: `await tools.{short}({{…}})`",
+                tools::RUN
+            )
+        }
+        None => format!("tools: {}", names.join(", ")),
+    };
+    ErrorData::new(
+        ErrorCode::INVALID_PARAMS,
+        format!("unknown tool `{short}`; {hint}"),
+        None,
+    )
+}

@@ -1,0 +1,193 @@
+//! Answers short enough for a model: what is too long is cut, said to be cut, and linked to.
+
+use ringfence_journal::ExecutionId;
+use serde_json::{Map, Value};
+
+use super::link::{Link, Part};
+
+/// The most bytes of one answer.
+pub(super) const ANSWER: usize = 30 * 1024;
+/// What notices and links may take of it.
+const NOTICES: usize = 1536;
+/// The least that output is given, however long the rest is.
+const LEAST: usize = 4 * 1024;
+/// Lists, and the most bytes of each.
+const LISTS: [(&str, usize); 4] = [
+    ("calls", 4096),
+    ("files", 4096),
+    ("violations", 2048),
+    ("diagnostics", 3072),
+];
+/// The most bytes of a sentence of an error.
+const SENTENCE: usize = 4096;
+
+/// Cuts an execution's object to `most` bytes. What was cut has a link in `links`, and all of it a word in `notices`.
+pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most: usize) {
+    let mut notices: Vec<Value> = match object.remove("notices") {
+        Some(Value::Array(notices)) => notices,
+        _ => Vec::new(),
+    };
+    for (name, bytes) in LISTS {
+        if let Some(Value::Array(list)) = object.get_mut(name)
+            && let Some(left_out) = shorten_list(list, bytes)
+        {
+            notices.push(format!("{name}: {left_out} left out").into());
+        }
+    }
+    for name in ["message", "hint"] {
+        if let Some(Value::String(text)) = object.get_mut("error").and_then(|error| error.get_mut(name))
+            && text.len() > SENTENCE
+        {
+            *text = middle_out(text, SENTENCE);
+        }
+    }
+    let mut links = Map::new();
+    let outputs = [
+        ("value", Part::Value),
+        ("stdout", Part::Stdout),
+        ("stderr", Part::Stderr),
+    ];
+    let sizes = outputs.each_ref().map(|(name, _)| object.get(*name).map_or(0, size));
+    let rest = size_of(object) - sizes.iter().sum::<usize>();
+    let shares = shares(sizes, most.saturating_sub(rest + NOTICES).max(LEAST));
+    for (((name, part), size), share) in outputs.into_iter().zip(sizes).zip(shares) {
+        if size <= share {
+            continue;
+        }
+        let uri = Link { execution, part }.uri();
+        let whole = cut(object, name, share);
+        notices.push(format!("{name}: cut from {whole} bytes; all of it is at {uri}, or return less").into());
+        object["truncated"][name] = Value::Bool(true);
+        links.insert(name.to_owned(), Value::String(uri));
+    }
+    if object
+        .get("files")
+        .and_then(Value::as_array)
+        .is_some_and(|files| !files.is_empty())
+    {
+        let part = Part::File("{path}".to_owned());
+        let uri = Link { execution, part }.uri().replace("%7B", "{").replace("%7D", "}");
+        links.insert("files".to_owned(), Value::String(uri));
+    }
+    if !links.is_empty() {
+        object.insert("links".to_owned(), Value::Object(links));
+    }
+    if !notices.is_empty() {
+        object.insert("notices".to_owned(), Value::Array(notices));
+    }
+}
+
+/// Cuts one output, and says how long it was.
+fn cut(object: &mut Map<String, Value>, name: &str, share: usize) -> usize {
+    match object.get_mut(name) {
+        Some(Value::String(text)) if name != "value" => {
+            let whole = text.len();
+            *text = within(text, share);
+            whole
+        }
+        Some(value) => {
+            // A part of a value is no value: what is shown of it is a text beside it.
+            let text = value.take().to_string();
+            object.insert("value_begins".to_owned(), Value::String(head(&text, share)));
+            text.len()
+        }
+        None => 0,
+    }
+}
+
+/// A text cut so that its JSON has at most `most` bytes.
+fn within(text: &str, most: usize) -> String {
+    shrink(text, most, middle_out)
+}
+
+/// The beginning of a text, so long that its JSON has at most `most` bytes.
+pub(super) fn head(text: &str, most: usize) -> String {
+    shrink(text, most, |text, most| {
+        text.get(..floor(text, most)).unwrap_or_default().to_owned()
+    })
+}
+
+fn shrink(text: &str, most: usize, cut: impl Fn(&str, usize) -> String) -> String {
+    let mut raw = most;
+    loop {
+        let short = cut(text, raw);
+        let written = size(&Value::String(short.clone()));
+        if written <= most || raw < 64 {
+            return short;
+        }
+        // Quotes and control characters grow when written.
+        raw = (raw * most / written).min(raw - 1);
+    }
+}
+
+/// The beginning and the end of a text, and how much is missing between them.
+fn middle_out(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let half = most.saturating_sub(48) / 2;
+    let (start, end) = (floor(text, half), ceil(text, text.len() - half));
+    let (first, last) = (
+        text.get(..start).unwrap_or_default(),
+        text.get(end..).unwrap_or_default(),
+    );
+    format!("{first}\n… {} bytes left out …\n{last}", end - start)
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+fn ceil(text: &str, at: usize) -> usize {
+    (at..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
+}
+
+/// Drops what is over `most` bytes, and says how many entries that was.
+fn shorten_list(list: &mut Vec<Value>, most: usize) -> Option<usize> {
+    let mut used = 0;
+    let keep = list
+        .iter()
+        .take_while(|entry| {
+            used += size(entry) + 1;
+            used <= most
+        })
+        .count();
+    let left_out = list.len() - keep;
+    list.truncate(keep);
+    (left_out > 0).then_some(left_out)
+}
+
+/// What each of three gets of `most`: the small what they need, the large equal parts.
+fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
+    let mut order = [0, 1, 2];
+    order.sort_by_key(|at| sizes.get(*at));
+    let (mut left, mut shares) = (most, [0; 3]);
+    for (done, at) in order.into_iter().enumerate() {
+        let share = left / (3 - done);
+        if let (Some(size), Some(slot)) = (sizes.get(at), shares.get_mut(at)) {
+            *slot = share.min(*size);
+            left -= *slot;
+        }
+    }
+    shares
+}
+
+/// How many bytes a value is when written.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null => 4,
+        value => value.to_string().len(),
+    }
+}
+
+fn size_of(object: &Map<String, Value>) -> usize {
+    object.iter().map(|(name, value)| name.len() + 4 + size(value)).sum()
+}
+
+#[cfg(test)]
+mod tests;

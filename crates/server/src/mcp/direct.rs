@@ -1,0 +1,159 @@
+//! Upstream tools passed through one by one, for models that code poorly: the same gateway, the same policy, one call each.
+
+use std::time::Duration;
+
+use ringfence_engine::{DirectTool, Execution, ToolCall};
+use ringfence_journal::Principal;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, Resource, Tool, ToolAnnotations};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+
+use super::face::Face;
+use super::fault::Fault;
+use super::link::{Link, Part};
+use super::watch::{self, Leave, Seen};
+use super::{answer, cut, tools, trace};
+
+/// The longest name: clients put their own words before it, and the whole must have at most 64 characters.
+const LONGEST: usize = 48;
+/// How long a call is stayed with: its own deadline is the policy's `tools.call_timeout`.
+const STAY: Duration = Duration::from_secs(3600);
+/// Characters of a digest that tell names apart.
+const DIGEST: usize = 6;
+
+/// A tool under the name that clients can use.
+#[derive(Debug)]
+pub(super) struct Direct {
+    /// As clients see it.
+    pub(super) tool: Tool,
+    /// Its full name, `server.tool`.
+    full_name: String,
+}
+
+impl Face {
+    /// The tools that are passed through, in the order of their names.
+    pub(super) async fn direct_tools(&self) -> Vec<Direct> {
+        let patterns = &self.shared.options.direct;
+        if patterns.is_empty() {
+            return Vec::new();
+        }
+        let mut tools: Vec<_> = self
+            .shared
+            .engine
+            .direct_tools(patterns)
+            .await
+            .into_iter()
+            .map(direct)
+            .collect();
+        tools.sort_by(|a, b| a.tool.name.cmp(&b.tool.name));
+        tools
+    }
+
+    /// One of them.
+    pub(super) async fn direct_tool(&self, name: &str) -> Option<Direct> {
+        self.direct_tools()
+            .await
+            .into_iter()
+            .find(|direct| direct.tool.name == name)
+    }
+
+    /// Calls one.
+    pub(super) async fn call_direct(
+        &self,
+        who: Principal,
+        direct: Direct,
+        given: Option<JsonObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, Fault> {
+        let call = ToolCall {
+            tool: direct.full_name,
+            arguments: Value::Object(given.unwrap_or_default()),
+            trace: trace::of(context),
+        };
+        let id = self.shared.engine.begin_call(who, call).await?;
+        self.begun(id);
+        match watch::watch(self, who, (id, STAY), Leave::Kill, context).await? {
+            Seen::Ended(execution) => Ok(answered(&execution, direct.tool.output_schema.is_some()).into()),
+            Seen::GoesOn(running) => Ok(answer::goes_on(running).into()),
+        }
+    }
+}
+
+/// The tool's own answer, as far as it fits.
+fn answered(execution: &Execution, promised: bool) -> CallToolResult {
+    if let Some(error) = &execution.error {
+        return answer::fault(&Fault::from(error.clone()));
+    }
+    let text = execution.value.as_ref().map_or("null", |value| value.get());
+    let part = Part::Value;
+    let uri = Link {
+        execution: execution.execution_id,
+        part,
+    }
+    .uri();
+    if text.len() > cut::ANSWER {
+        let resource = Resource::new(&uri, "value").with_mime_type("application/json");
+        let shown = format!(
+            "{}\n{} bytes in all; the whole is at {uri}",
+            cut::head(text, cut::ANSWER),
+            text.len()
+        );
+        let content = vec![ContentBlock::text(shown), ContentBlock::resource_link(resource)];
+        // What is cut is not what the tool's schema promises: clients that check would refuse it.
+        return if promised {
+            CallToolResult::error(content)
+        } else {
+            CallToolResult::success(content)
+        };
+    }
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => result.structured_content = Some(value),
+        Ok(_) | Err(_) if promised => result.is_error = Some(true),
+        Ok(_) | Err(_) => {}
+    }
+    result
+}
+
+fn direct(upstream: DirectTool) -> Direct {
+    let DirectTool { name, definition } = upstream;
+    let mut annotations = ToolAnnotations::new();
+    annotations.read_only_hint = definition.hints.read_only;
+    annotations.destructive_hint = definition.hints.destructive;
+    annotations.idempotent_hint = definition.hints.idempotent;
+    annotations.open_world_hint = definition.hints.open_world;
+    let mut tool =
+        Tool::new(usable(&name), definition.description, tools::object(definition.input)).with_annotations(annotations);
+    tool.output_schema = definition
+        .output
+        .filter(|schema| schema["type"] == "object")
+        .map(tools::object);
+    tool.title = definition.title;
+    Direct { tool, full_name: name }
+}
+
+/// A name of letters, digits, `_` and `-`: `github.list_issues` is `github__list_issues`. One that loses something on the way
+/// ends with a digest of the whole, so that no two are the same.
+fn usable(full_name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name: String = full_name
+        .replace('.', "__")
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
+    let keeps_all = full_name.chars().all(|c| fits(c) || c == '.')
+        && full_name.matches('.').count() == 1
+        && !full_name.contains("__")
+        && !full_name.contains("_.")
+        && !full_name.contains("._");
+    if keeps_all && name.len() <= LONGEST {
+        return name;
+    }
+    let digest = blake3::hash(full_name.as_bytes()).to_hex();
+    let digest = digest.get(..DIGEST).unwrap_or_default();
+    let short: String = name.chars().take(LONGEST - DIGEST - 1).collect();
+    format!("{short}_{digest}")
+}
+
+#[cfg(test)]
+mod tests;

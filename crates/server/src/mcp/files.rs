@@ -1,0 +1,82 @@
+//! Files that come with a call: a map of names to texts, or a list, in plain or base64.
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use ringfence_policy::RelPath;
+use serde_json::Value;
+
+use super::arguments::wrong;
+use super::fault::Fault;
+
+/// With or without padding, as it comes.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The files of `value`, each with its place below the workspace.
+pub(super) fn read(value: Value) -> Result<Vec<(RelPath, Vec<u8>)>, Fault> {
+    match value {
+        Value::Object(map) => map.into_iter().map(|(name, content)| file(&name, content)).collect(),
+        Value::Array(list) => list.into_iter().map(listed).collect(),
+        other => Err(wrong("files", "an object {name: text}", &other)),
+    }
+}
+
+fn listed(mut entry: Value) -> Result<(RelPath, Vec<u8>), Fault> {
+    let name = ["path", "name"].iter().find_map(|key| entry.get(key)?.as_str());
+    let Some(name) = name.map(str::to_owned) else {
+        return Err(wrong("files", "a list of {path, text} or {path, base64}", &entry));
+    };
+    if let Value::Object(fields) = &mut entry {
+        fields.remove("path");
+        fields.remove("name");
+    }
+    file(&name, entry)
+}
+
+fn file(name: &str, content: Value) -> Result<(RelPath, Vec<u8>), Fault> {
+    Ok((place(name)?, bytes(name, content)?))
+}
+
+fn place(name: &str) -> Result<RelPath, Fault> {
+    let below = name
+        .strip_prefix("/workspace/")
+        .or_else(|| name.strip_prefix("./"))
+        .unwrap_or(name);
+    below.parse().map_err(|error| {
+        Fault::new(
+            "arguments.invalid",
+            format!(
+                "a file cannot be called `{}`: {error}",
+                name.escape_default().take(80).collect::<String>()
+            ),
+            "give a path below /workspace, such as `data/input.csv`",
+        )
+    })
+}
+
+fn bytes(name: &str, content: Value) -> Result<Vec<u8>, Fault> {
+    let field = |key: &str| content.get(key).and_then(Value::as_str);
+    if let Value::String(text) = content {
+        return Ok(text.into_bytes());
+    }
+    if let Some(text) = field("text").or_else(|| field("content")) {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let Some(coded) = field("base64") else {
+        return Err(wrong("files", "an object {name: text} or {name: {base64}}", &content));
+    };
+    let coded: Vec<u8> = coded.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    BASE64.decode(coded).map_err(|error| {
+        Fault::new(
+            "arguments.invalid",
+            format!("the base64 of `{name}` is none: {error}"),
+            "use the standard alphabet, with or without padding",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! `sandboxed_code_run` and `wait_run`: begin a run, stay with it for a while, and say where it stands.
+
+use std::time::Duration;
+
+use ringfence_engine::{Ask, Language, Program, RunError, WaitError};
+use ringfence_journal::{ExecutionId, Principal};
+use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+
+use super::arguments::{Arguments, wrong};
+use super::face::Face;
+use super::fault::Fault;
+use super::watch::{self, Leave, Seen};
+use super::{answer, files, task, tools, trace};
+
+/// How long a call stays with its run: clients give up on silence at about a minute.
+const STAY: Duration = Duration::from_secs(45);
+/// How long before a client that offers tasks gets one instead of a result.
+const SOON: Duration = Duration::from_secs(1);
+
+const LANGUAGES: &[(&str, &[&str])] = &[
+    ("typescript", &["ts", "tsx"]),
+    ("javascript", &["js", "node", "nodejs", "mjs"]),
+    ("python", &["py", "python3"]),
+    ("shell", &["bash", "sh", "zsh"]),
+];
+
+/// Runs a program.
+pub(super) async fn run(
+    face: &Face,
+    who: Principal,
+    given: Option<JsonObject>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, Fault> {
+    let mut ask = ask(given)?;
+    ask.trace = trace::of(context);
+    let id = face.shared.engine.begin(who, ask).await?;
+    face.begun(id);
+    follow(face, who, id, context).await
+}
+
+/// Stays with an execution that this call began: its end is the answer, or a task, or that it goes on.
+async fn follow(
+    face: &Face,
+    who: Principal,
+    id: ExecutionId,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, Fault> {
+    let offers_tasks = context
+        .client_capabilities()
+        .is_some_and(|client| client.supports_tasks());
+    let stay = if offers_tasks { SOON } else { STAY };
+    match watch::watch(face, who, (id, stay), Leave::Kill, context).await? {
+        Seen::GoesOn(_) if offers_tasks => Ok(task::begun(id).into()),
+        seen => Ok(shown(seen)?.into()),
+    }
+}
+
+fn shown(seen: Seen) -> Result<CallToolResult, Fault> {
+    match seen {
+        Seen::Ended(execution) => answer::ended(&execution),
+        Seen::GoesOn(running) => Ok(answer::goes_on(running)),
+    }
+}
+
+/// Waits for a run that goes on, or ends it.
+pub(super) async fn wait(
+    face: &Face,
+    who: Principal,
+    given: Option<JsonObject>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, Fault> {
+    let mut given = Arguments::new(given, tools::WAIT_TAKES)?;
+    let text = given.needed("execution_id", "give the `execution_id` of a run that goes on")?;
+    let id: ExecutionId = text.parse().map_err(|error| {
+        let hint = "use the `execution_id` that sandboxed_code_run returned";
+        Fault::new("arguments.invalid", format!("`execution_id`: {error}"), hint)
+    })?;
+    let stay = given.duration("wait")?.unwrap_or(STAY).min(STAY);
+    if given.flag("cancel")? {
+        face.shared.engine.cancel(who, id).await?;
+    }
+    shown(watch::watch(face, who, (id, stay), Leave::Alone, context).await?)
+}
+
+/// What a call asks to run.
+pub(crate) fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
+    let mut given = Arguments::new(given, tools::RUN_TAKES)?;
+    let code = given.needed("code", "give the program as one string in `code`")?;
+    let language = given.one_of("language", LANGUAGES)?.ok_or_else(|| {
+        let hint = "say `typescript`, `javascript`, `python` or `shell`";
+        Fault::new("arguments.missing", "`language` is missing", hint)
+    })?;
+    let program = match language {
+        "shell" => Program::Shell {
+            file_name: "script.sh".to_owned(),
+            source: code,
+        },
+        "python" => program(Language::Python, "main.py", code),
+        "javascript" => program(Language::JavaScript, "main.js", code),
+        _ => program(Language::TypeScript, "main.ts", code),
+    };
+    Ok(Ask {
+        program,
+        files: given.any("files").map(files::read).transpose()?.unwrap_or_default(),
+        session: given.text("session_id")?.filter(|name| !name.is_empty()),
+        draft: draft(given.any("sandbox_policy"))?,
+        timeout: given.duration("timeout")?,
+        trace: None,
+    })
+}
+
+fn program(language: Language, file_name: &str, source: String) -> Program {
+    Program::Code {
+        language,
+        file_name: file_name.to_owned(),
+        source,
+    }
+}
+
+/// A draft is an object; one that comes as its JSON is read.
+fn draft(given: Option<Value>) -> Result<Option<Value>, Fault> {
+    let value = match given {
+        None => return Ok(None),
+        Some(Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(value) => value,
+            Err(_) => Value::String(text),
+        },
+        Some(value) => value,
+    };
+    match &value {
+        Value::Object(map) if map.is_empty() => Ok(None),
+        Value::Object(_) => Ok(Some(value)),
+        _ => Err(wrong("sandbox_policy", "an object of the policy's shape", &value)),
+    }
+}
+
+impl From<RunError> for Fault {
+    fn from(error: RunError) -> Fault {
+        Fault::from(&error)
+    }
+}
+
+impl From<&RunError> for Fault {
+    fn from(error: &RunError) -> Fault {
+        Fault {
+            code: error.code().to_owned(),
+            message: error.chain(),
+            hint: error.hint().map(str::to_owned),
+            rule: None,
+        }
+    }
+}
+
+impl From<WaitError> for Fault {
+    fn from(error: WaitError) -> Fault {
+        let (code, hint) = match &error {
+            WaitError::Unknown(_) => (
+                "execution.unknown",
+                "use the `execution_id` that sandboxed_code_run returned",
+            ),
+            WaitError::Forgotten { .. } => ("execution.forgotten", "run the program again"),
+            WaitError::Unread(_) => (
+                "store.read",
+                "try again; if it stays so, the operator must look at the store",
+            ),
+        };
+        Fault::new(code, error.to_string(), hint)
+    }
+}

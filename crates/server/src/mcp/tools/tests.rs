@@ -1,0 +1,56 @@
+use ringfence_catalog::tokens;
+use serde_json::{Value, json};
+
+use super::{DESCRIBE_TAKES, LIST_TAKES, RUN_TAKES, SEARCH_TAKES, WAIT_TAKES, all};
+
+/// What a model pays to know the tools, and what a client that shows output schemas too pays more.
+fn price() -> (usize, usize) {
+    let listed = all().into_iter().map(|tool| {
+        let tool = serde_json::to_value(tool).unwrap();
+        let input =
+            json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
+        (
+            tokens::count(&input.to_string()),
+            tokens::count(&tool["outputSchema"].to_string()),
+        )
+    });
+    listed.fold((0, 0), |sum, (input, output)| (sum.0 + input, sum.1 + output))
+}
+
+/// Of 1,500 each: the tools still to come need their part.
+#[test]
+fn all_tools_together_cost_little() {
+    let (input, output) = price();
+    println!("{input} tokens for names, descriptions and input schemas, {output} for output schemas");
+    assert!(input <= 900, "{input}");
+    assert!(output <= 900, "{output}");
+}
+
+#[test]
+fn what_is_taken_is_what_the_schema_says() {
+    let takes = [SEARCH_TAKES, LIST_TAKES, DESCRIBE_TAKES, RUN_TAKES, WAIT_TAKES];
+    for (tool, takes) in all().iter().zip(takes) {
+        let properties = tool.input_schema["properties"].as_object().unwrap();
+        let mut takes = takes.to_vec();
+        takes.sort_unstable();
+        let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, takes, "{}", tool.name);
+    }
+}
+
+#[test]
+fn every_schema_is_one_of_json_schema_2020_12() {
+    for tool in all() {
+        for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
+            let schema = Value::Object(schema.unwrap().as_ref().clone());
+            assert!(
+                jsonschema::draft202012::meta::is_valid(&schema),
+                "{}: {schema}",
+                tool.name
+            );
+            assert_eq!(schema["type"], "object");
+        }
+        assert!(tool.title.is_some() && tool.annotations.is_some(), "{}", tool.name);
+    }
+}

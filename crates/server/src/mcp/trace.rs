@@ -1,0 +1,30 @@
+//! What a client says of itself and its request, so that its records and ours can be joined.
+
+use ringfence_engine::Trace;
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+
+/// Where clients put their own number of a call.
+const CALL_IDS: [&str; 2] = ["claudecode/toolUseId", "toolUseId"];
+/// The most characters of each.
+const MOST: usize = 200;
+
+/// The client's own names for this request.
+pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Trace> {
+    let meta = &context.meta.0.0;
+    let text = |name: &str| meta.get(name).and_then(Value::as_str).map(short);
+    let client = context
+        .client_info()
+        .map(|client| short(&format!("{} {}", client.name, client.version)));
+    let parts = context.extensions.get::<http::request::Parts>();
+    let header = parts.and_then(|parts| parts.headers.get("traceparent")?.to_str().ok());
+    Some(Trace {
+        client,
+        call: CALL_IDS.iter().find_map(|name| text(name)),
+        traceparent: text("traceparent").or_else(|| header.map(short)),
+    })
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(MOST).collect()
+}

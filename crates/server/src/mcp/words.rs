@@ -1,0 +1,213 @@
+//! Answers in few words: the same facts as the structured content, for clients that show only text.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+/// A text that grows by lines; writing to it does not fail.
+#[derive(Debug, Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, line: impl AsRef<str>) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.push_str(line.as_ref().trim_end_matches('\n'));
+    }
+}
+
+/// An execution.
+pub(super) fn execution(object: &Map<String, Value>) -> String {
+    let mut lines = Lines::default();
+    lines.add(headline(object));
+    match object.get("value_begins").or(object.get("value")) {
+        None | Some(Value::Null) => {}
+        Some(Value::String(begins)) if object.contains_key("value_begins") => {
+            lines.add(format!("value begins: {begins}"))
+        }
+        Some(value) => lines.add(format!("value: {value}")),
+    }
+    for name in ["stdout", "stderr"] {
+        let text = text(object, name);
+        if !text.trim().is_empty() {
+            lines.add(format!("{name}:\n{text}"));
+        }
+    }
+    if let Some(error) = object.get("error").filter(|error| !error.is_null()) {
+        lines.add(self::error(error));
+    }
+    for found in list(object, "diagnostics") {
+        let place = format!("{}:{}:{}", plain(&found["file"]), found["line"], found["column"]);
+        lines.add(format!(
+            "{place}: {} {}",
+            plain(&found["code"]),
+            plain(&found["message"])
+        ));
+    }
+    for violation in list(object, "violations") {
+        let (kind, detail) = (plain(&violation["kind"]), plain(&violation["detail"]));
+        lines.add(format!("blocked {kind}: {detail} [rule {}]", plain(&violation["rule"])));
+    }
+    if let Some(calls) = calls(list(object, "calls")) {
+        lines.add(calls);
+    }
+    for file in list(object, "files") {
+        lines.add(format!(
+            "file {} ({}, {} bytes)",
+            plain(&file["path"]),
+            plain(&file["change"]),
+            file["bytes"]
+        ));
+    }
+    for notice in list(object, "notices") {
+        lines.add(plain(notice));
+    }
+    lines.0
+}
+
+fn headline(object: &Map<String, Value>) -> String {
+    let mut line = plain(object.get("status").unwrap_or(&Value::Null)).to_owned();
+    if let Some(code) = object
+        .get("exit_code")
+        .and_then(Value::as_i64)
+        .filter(|code| *code != 0)
+    {
+        // Writing to a string does not fail.
+        let _infallible = write!(line, ", exit code {code}");
+    }
+    for (name, word) in [("session_id", "session"), ("execution_id", "execution")] {
+        if let Some(id) = object.get(name).and_then(Value::as_str) {
+            let _infallible = write!(line, " · {word} {id}");
+        }
+    }
+    line
+}
+
+/// Calls by tool and outcome, in the order of their first.
+fn calls(calls: &[Value]) -> Option<String> {
+    let mut counted: Vec<((&str, &str, &str), usize)> = Vec::new();
+    for call in calls {
+        let key = (plain(&call["tool"]), plain(&call["outcome"]), plain(&call["rule"]));
+        match counted.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((key, 1)),
+        }
+    }
+    let words = counted.iter().map(|((tool, outcome, rule), count)| {
+        let times = if *count == 1 {
+            String::new()
+        } else {
+            format!(" ×{count}")
+        };
+        match (*outcome, *rule) {
+            ("ok", _) | (_, "") => format!("{tool} {outcome}{times}"),
+            _ => format!("{tool} {outcome}{times} [rule {rule}]"),
+        }
+    });
+    let words: Vec<_> = words.collect();
+    (!words.is_empty()).then(|| format!("calls: {}", words.join(", ")))
+}
+
+/// What went wrong.
+pub(super) fn error(error: &Value) -> String {
+    let mut lines = Lines::default();
+    lines.add(format!("error {}: {}", plain(&error["code"]), plain(&error["message"])));
+    for name in ["rule", "hint"] {
+        let text = plain(&error[name]);
+        if !text.is_empty() {
+            lines.add(format!("{name}: {text}"));
+        }
+    }
+    lines.0
+}
+
+/// Tools that were found, listed or described.
+pub(super) fn tools(object: &Map<String, Value>) -> String {
+    let mut lines = Lines::default();
+    for answer in list(object, "intents") {
+        lines.add(format!("{}:", plain(&answer["intent"])));
+        for hit in answer["slots"].as_array().into_iter().flatten() {
+            lines.add(shown(hit));
+        }
+        let see = plain(&answer["see"]);
+        if !see.is_empty() {
+            lines.add(format!("- see {see} above"));
+        }
+    }
+    for server in list(object, "servers") {
+        let domains: Vec<_> = server["domains"].as_array().into_iter().flatten().map(plain).collect();
+        let domains = if domains.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", domains.join(", "))
+        };
+        lines.add(format!(
+            "- {} ({} tools{domains}) {}",
+            plain(&server["server"]),
+            server["tools"],
+            plain(&server["server_says"])
+        ));
+    }
+    for tool in list(object, "tools") {
+        lines.add(if tool.is_string() {
+            format!("- {}", plain(tool))
+        } else {
+            shown(tool)
+        });
+    }
+    for unknown in list(object, "unknown") {
+        lines.add(format!("unknown: {unknown}"));
+    }
+    for (server, count) in object
+        .get("more_from_server")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        lines.add(format!("{count} more from {server}"));
+    }
+    let hidden = object.get("hidden_by_policy").and_then(Value::as_u64).unwrap_or(0);
+    if hidden > 0 {
+        lines.add(format!("{hidden} tools are hidden by the policy"));
+    }
+    let cursor = text(object, "cursor");
+    if !cursor.is_empty() {
+        lines.add(format!("more: cursor {cursor}"));
+    }
+    lines.0
+}
+
+fn shown(tool: &Value) -> String {
+    let mut line = format!("- {}", plain(&tool["name"]));
+    for name in ["signature", "server_says"] {
+        let text = plain(&tool[name]);
+        if !text.is_empty() {
+            let _infallible = write!(line, " — {text}");
+        }
+    }
+    let stub = plain(&tool["stub"]);
+    if !stub.is_empty() {
+        let _infallible = write!(line, "\n{stub}");
+    }
+    let alike: Vec<_> = tool["alike"].as_array().into_iter().flatten().map(plain).collect();
+    if !alike.is_empty() {
+        let _infallible = write!(line, " (like it: {})", alike.join(", "));
+    }
+    line
+}
+
+fn list<'a>(object: &'a Map<String, Value>, name: &str) -> &'a [Value] {
+    object.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(object: &'a Map<String, Value>, name: &str) -> &'a str {
+    object.get(name).map_or("", plain)
+}
+
+fn plain(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

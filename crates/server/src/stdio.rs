@@ -1,0 +1,58 @@
+//! MCP on standard input and output: one client, until it says no more.
+
+mod line;
+mod message;
+mod pipe;
+
+use ringfence_journal::Principal;
+use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::Mcp;
+use pipe::Pipe;
+
+/// Why serving ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The client did not begin as the protocol wants.
+    #[error("the client did not begin a conversation")]
+    Begin(#[source] Box<ServerInitializeError>),
+    /// The task that served failed.
+    #[error("cannot go on serving")]
+    Serve(#[source] tokio::task::JoinError),
+}
+
+/// Serves one client on standard input and output. When it says no more, what it began is ended, and so is this.
+pub async fn serve_stdio(mcp: &Mcp, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
+    let (read, write) = rmcp::transport::io::stdio_pipes();
+    serve_streams(mcp, principal, (read, write), stop).await
+}
+
+/// The same on any two streams.
+pub async fn serve_streams<R, W>(
+    mcp: &Mcp,
+    principal: Principal,
+    (read, write): (R, W),
+    stop: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let gone = stop.child_token();
+    let face = mcp.handler(principal, gone.clone());
+    let pipe = Pipe::new(read, write, gone.clone());
+    let served = match face.clone().serve_with_ct(pipe, stop).await {
+        Ok(running) => running.waiting().await.map_err(ServeError::Serve),
+        // Nobody asked anything, or it is time to end.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(QuitReason::Closed),
+        Err(error) => Err(ServeError::Begin(Box::new(error))),
+    };
+    gone.cancel();
+    face.end_all().await;
+    match served? {
+        QuitReason::JoinError(error) => Err(ServeError::Serve(error)),
+        _ => Ok(()),
+    }
+}

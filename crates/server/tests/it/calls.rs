@@ -1,0 +1,68 @@
+//! Tools passed through one by one.
+
+use serde_json::json;
+
+use crate::setting::Setting;
+
+#[tokio::test]
+async fn chosen_tools_are_passed_through_under_the_same_policy() {
+    let setting = Setting::with_tools(&["small.*"]).await;
+    let mut client = setting.client().await;
+    let listed = client.ask("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools
+        .iter()
+        .skip(5)
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["small__fail", "small__hello", "small__much", "small__slow"]);
+    let hello = &tools[6];
+    assert_eq!(hello["inputSchema"]["properties"]["name"]["type"], "string");
+    assert_eq!(hello["outputSchema"]["properties"]["greeting"]["type"], "string");
+
+    let result = client.call("small__hello", json!({ "name": "Ada" })).await;
+    assert_eq!(result["structuredContent"], json!({ "greeting": "hello Ada" }));
+    assert_eq!(
+        (&result["isError"], &result["content"][0]["text"]),
+        (&json!(false), &json!("{\"greeting\":\"hello Ada\"}"))
+    );
+
+    let failed = client.call("small__fail", json!({})).await;
+    assert_eq!(failed["isError"], true);
+    assert!(
+        failed["content"][0]["text"].as_str().unwrap().contains("no luck today"),
+        "{failed}"
+    );
+
+    let much = client.call("small__much", json!({})).await;
+    assert_eq!(much["isError"], false);
+    assert!(much.to_string().len() < 34 * 1024, "{}", much.to_string().len());
+    let uri = much["content"][1]["uri"].as_str().unwrap();
+    let read = client.ask("resources/read", json!({ "uri": uri })).await;
+    assert_eq!(read["result"]["contents"][0]["text"].as_str().unwrap().len(), 100_002);
+
+    let denied = client
+        .ask("tools/call", json!({ "name": "small__delete_all", "arguments": {} }))
+        .await;
+    assert_eq!(denied["error"]["code"], -32602, "{denied}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_ends() {
+    let setting = Setting::with_tools(&["small.slow"]).await;
+    let mut client = setting.client().await;
+    let request = client
+        .begin("tools/call", json!({ "name": "small__slow", "arguments": {} }))
+        .await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
+    client.send(&cancelled).await;
+    let begun = std::time::Instant::now();
+    assert!(client.ended().await.is_ok());
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
+}

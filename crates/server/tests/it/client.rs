@@ -1,0 +1,132 @@
+//! A client that writes and reads messages itself, so that it can be as odd as a test needs.
+
+use std::time::Duration;
+
+use ringfence_server::ServeError;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+
+/// Long enough for a loaded machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Client {
+    read: BufReader<ReadHalf<DuplexStream>>,
+    write: Option<WriteHalf<DuplexStream>>,
+    served: JoinHandle<Result<(), ServeError>>,
+    next: i64,
+    /// What came that was no answer.
+    pub(crate) heard: Vec<Value>,
+}
+
+impl Client {
+    pub(crate) fn new(stream: DuplexStream, served: JoinHandle<Result<(), ServeError>>) -> Client {
+        let (read, write) = tokio::io::split(stream);
+        Client {
+            read: BufReader::new(read),
+            write: Some(write),
+            served,
+            next: 1,
+            heard: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn hello(&mut self) {
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let answer = self.ask("initialize", params).await;
+        assert_eq!(answer["result"]["serverInfo"]["name"], "ringfence", "{answer}");
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+    }
+
+    /// Writes a line.
+    pub(crate) async fn line(&mut self, line: &[u8]) {
+        let write = self.write.as_mut().unwrap();
+        write.write_all(line).await.unwrap();
+        write.write_all(b"\n").await.unwrap();
+    }
+
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.line(message.to_string().as_bytes()).await;
+    }
+
+    /// Sends a request without waiting, and says its id.
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next;
+        self.next += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        id
+    }
+
+    /// The next message.
+    pub(crate) async fn hear(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let read = self.read.read_line(&mut line);
+        let length = tokio::time::timeout(PATIENCE, read)
+            .await
+            .expect("no word in time")
+            .unwrap();
+        (length > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// The answer to a request.
+    pub(crate) async fn answer(&mut self, id: &Value) -> Value {
+        loop {
+            let message = self.hear().await.expect("an answer before the end");
+            if message.get("id") == Some(id) && message.get("method").is_none() {
+                return message;
+            }
+            self.heard.push(message);
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params).await;
+        self.answer(&id.into()).await
+    }
+
+    /// Calls a tool: its result.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let answer = self
+            .ask("tools/call", json!({ "name": tool, "arguments": arguments }))
+            .await;
+        assert!(answer["result"].is_object(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// Runs a program: the structured content.
+    pub(crate) async fn run(&mut self, language: &str, code: &str) -> Value {
+        self.call("sandboxed_code_run", json!({ "language": language, "code": code }))
+            .await["structuredContent"]
+            .clone()
+    }
+
+    /// Says no more.
+    pub(crate) async fn end(&mut self) {
+        self.write.take().unwrap().shutdown().await.unwrap();
+    }
+
+    /// Waits for the server to be done with this client.
+    pub(crate) async fn ended(mut self) -> Result<(), ServeError> {
+        if self.write.is_some() {
+            self.end().await;
+        }
+        let (read, served) = (self.read, self.served);
+        let drain = tokio::spawn(async move {
+            let mut read = read;
+            let mut rest = Vec::new();
+            let _rest = tokio::io::AsyncReadExt::read_to_end(&mut read, &mut rest).await;
+        });
+        let ended = tokio::time::timeout(PATIENCE, served)
+            .await
+            .expect("an end in time")
+            .unwrap();
+        drain.abort();
+        ended
+    }
+}

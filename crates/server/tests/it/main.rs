@@ -1,0 +1,12 @@
+//! The front doors, whole: real sandboxes, a real journal, real clients.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
+mod calls;
+mod client;
+mod discovery;
+mod hostile;
+mod owners;
+mod runs;
+mod setting;
+mod tasks;

@@ -1,0 +1,332 @@
+//! Runs: their results, their faults, and what becomes of them when they are long or nobody wants them any more.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::setting::{ME, Setting};
+
+#[tokio::test]
+async fn a_program_runs_and_both_forms_say_the_same() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let code = "console.log('hi'); files.write('out.txt', 'made'); ({ sum: 1 + 1 })";
+    let result = client
+        .call("sandboxed_code_run", json!({ "language": "ts", "code": code }))
+        .await;
+    let structured = &result["structuredContent"];
+    assert_eq!(result["isError"], false);
+    assert_eq!(structured["status"], "completed", "{structured}");
+    assert_eq!(structured["value"], json!({ "sum": 2 }));
+    assert_eq!(structured["stdout"], "hi\n");
+    let id = structured["execution_id"].as_str().unwrap();
+    assert_eq!(
+        structured["links"]["files"],
+        format!("ringfence://executions/{id}/files/{{path}}")
+    );
+    let text = result["content"][0]["text"].as_str().unwrap();
+    for fact in [
+        "completed",
+        "value: {\"sum\":2}",
+        "stdout:\nhi",
+        "file out.txt (created, 4 bytes)",
+        id,
+    ] {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+    let link = &result["content"][1];
+    assert_eq!(
+        (&link["type"], &link["name"], &link["size"]),
+        (&json!("resource_link"), &json!("out.txt"), &json!(4))
+    );
+    assert!(client.ended().await.is_ok());
+}
+
+#[tokio::test]
+async fn every_language_runs_and_shell_stands_in_for_a_shell() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    assert_eq!(
+        client.run("javascript", "[1, 2].map(x => x * 2)").await["value"],
+        json!([2, 4])
+    );
+    assert_eq!(client.run("py", "sum(range(5))").await["value"], 10);
+    let shell = client.run("bash", "echo out; echo err >&2; exit 3").await;
+    assert_eq!(shell["status"], "failed");
+    assert_eq!(
+        (&shell["stdout"], &shell["stderr"], &shell["exit_code"]),
+        (&json!("out\n"), &json!("err\n"), &json!(3))
+    );
+    // The older spelling of the name.
+    let result = client
+        .call("sandboxed_code.run", json!({ "language": "js", "code": "7" }))
+        .await;
+    assert_eq!(result["structuredContent"]["value"], 7);
+}
+
+#[tokio::test]
+async fn files_come_in_and_a_named_session_keeps_them() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let first = json!({
+        "language": "shell", "code": "cat a.txt b/c.bin > d.txt", "session_id": "work",
+        "files": { "a.txt": "one ", "b/c.bin": { "base64": "dHdv" } },
+    });
+    let first = client.call("sandboxed_code_run", first).await["structuredContent"].clone();
+    assert_eq!(first["status"], "completed", "{first}");
+    let second = json!({ "language": "ts", "code": "files.read('d.txt')", "session_id": first["session_id"] });
+    assert_eq!(
+        client.call("sandboxed_code_run", second).await["structuredContent"]["value"],
+        "one two"
+    );
+}
+
+#[tokio::test]
+async fn faults_teach() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let failed = client
+        .call("sandboxed_code_run", json!({ "language": "ts", "code": "null.x" }))
+        .await;
+    assert_eq!(failed["isError"], true);
+    assert_eq!(failed["structuredContent"]["status"], "failed");
+    let check = async |client: &mut Client, arguments: Value, code: &str, words: &str| {
+        let result = client.call("sandboxed_code_run", arguments.clone()).await;
+        assert_eq!(result["isError"], true, "{arguments}");
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(error["code"], code, "{error}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(code) && text.contains(words), "{text}");
+    };
+    check(&mut client, json!({ "code": "1" }), "arguments.missing", "`python`").await;
+    check(&mut client, json!({ "language": "ts" }), "arguments.missing", "code").await;
+    check(
+        &mut client,
+        json!({ "language": "cobol", "code": "1" }),
+        "arguments.invalid",
+        "say `typescript`",
+    )
+    .await;
+    check(
+        &mut client,
+        json!({ "language": "ts", "cod": "1" }),
+        "arguments.unknown",
+        "did you mean `code`?",
+    )
+    .await;
+    check(
+        &mut client,
+        json!({ "language": "ts", "code": "1", "timeout": "soon" }),
+        "arguments.invalid",
+        "30s",
+    )
+    .await;
+    let greedy = json!({
+        "language": "ts", "code": "1",
+        "sandbox_policy": { "proc": { "mem_limit": "8GiB" }, "net": { "enabled": true } },
+    });
+    check(&mut client, greedy.clone(), "policy.ceiling", "proc.mem_limit").await;
+    check(&mut client, greedy, "policy.ceiling", "net.enabled").await;
+    let misspelt = json!({ "language": "ts", "code": "1", "sandbox_policy": { "proc": { "memory": "1GiB" } } });
+    check(&mut client, misspelt, "policy.parse", "memory").await;
+    let slow = json!({ "language": "shell", "code": "sleep 30", "timeout": 0.3 });
+    check(&mut client, slow, "limit.wall", "rule").await;
+    let gone = json!({ "language": "ts", "code": "1", "session_id": "s_00000000000000000000000000" });
+    check(&mut client, gone, "session.unknown", "short name").await;
+}
+
+#[tokio::test]
+async fn a_large_result_is_cut_and_the_whole_of_it_can_be_read() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let code = "console.log('x'.repeat(100_000)); files.write('b.bin', 'text'); Array(20_000).fill('row')";
+    let result = client
+        .call("sandboxed_code_run", json!({ "language": "ts", "code": code }))
+        .await;
+    let structured = &result["structuredContent"];
+    assert!(
+        structured.to_string().len() <= 30 * 1024,
+        "{}",
+        structured.to_string().len()
+    );
+    assert!(result["content"].to_string().len() <= 32 * 1024);
+    assert_eq!(
+        structured["truncated"],
+        json!({ "stdout": true, "stderr": false, "value": true })
+    );
+    assert_eq!(structured["notices"].as_array().unwrap().len(), 2);
+    let read = async |client: &mut Client, uri: &str| {
+        let answer = client.ask("resources/read", json!({ "uri": uri })).await;
+        answer["result"]["contents"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}"))
+            .to_owned()
+    };
+    let stdout = read(&mut client, structured["links"]["stdout"].as_str().unwrap()).await;
+    assert_eq!(stdout.len(), 100_001);
+    let value = read(&mut client, structured["links"]["value"].as_str().unwrap()).await;
+    assert_eq!(serde_json::from_str::<Vec<String>>(&value).unwrap().len(), 20_000);
+    let file = structured["links"]["files"]
+        .as_str()
+        .unwrap()
+        .replace("{path}", "b.bin");
+    assert_eq!(read(&mut client, &file).await, "text");
+    let missing = client
+        .ask("resources/read", json!({ "uri": file.replace("b.bin", "c.bin") }))
+        .await;
+    assert_eq!(missing["error"]["code"], -32002);
+    let templates = client.ask("resources/templates/list", json!({})).await;
+    assert_eq!(templates["result"]["resourceTemplates"].as_array().unwrap().len(), 2);
+}
+
+/// Whether an execution has ended, and how.
+pub(crate) async fn status(setting: &Setting, id: &str) -> String {
+    let id = id.parse().unwrap();
+    match setting.engine.wait(ME, id, Duration::from_secs(10)).await.unwrap() {
+        ringfence_engine::Progress::Ended(ended) => ended.unwrap().status.name().to_owned(),
+        ringfence_engine::Progress::Running(_) => "running".to_owned(),
+    }
+}
+
+/// The id of the execution that runs in a session of this name.
+pub(crate) async fn running(setting: &Setting) -> String {
+    loop {
+        let open = ringfence_store::Sessions {
+            state: Some(ringfence_journal::SessionState::Open),
+            ..Default::default()
+        };
+        for session in setting.engine.store().sessions(open).await.unwrap() {
+            for record in setting.engine.store().show(session.id).await.unwrap() {
+                let event = record.event().unwrap();
+                if event.kind.name() == "execution_started" {
+                    return event.execution.unwrap().to_string();
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn cancelling_a_request_kills_the_run() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let run = json!({ "name": "sandboxed_code_run", "arguments": { "language": "shell", "code": "sleep 25" } });
+    let request = client.begin("tools/call", run).await;
+    let id = running(&setting).await;
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
+    let begun = Instant::now();
+    client.send(&cancelled).await;
+    assert_eq!(status(&setting, &id).await, "cancelled");
+    assert!(begun.elapsed() < Duration::from_secs(8));
+    // The conversation goes on.
+    assert_eq!(client.run("ts", "2").await["value"], 2);
+}
+
+#[tokio::test]
+async fn a_client_that_says_no_more_leaves_nothing_running() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let run = json!({ "name": "sandboxed_code_run", "arguments": { "language": "shell", "code": "sleep 25" } });
+    client.begin("tools/call", run).await;
+    let id = running(&setting).await;
+    let begun = Instant::now();
+    assert!(client.ended().await.is_ok());
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(status(&setting, &id).await, "cancelled");
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_end_is_answered() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let run = json!({ "name": "sandboxed_code_run", "arguments": { "language": "ts", "code": "6 * 7" } });
+    let id = client.begin("tools/call", run).await;
+    client.end().await;
+    let answer = client.answer(&id.into()).await;
+    assert_eq!(answer["result"]["structuredContent"]["value"], 42);
+    assert_eq!(client.hear().await, None);
+}
+
+#[tokio::test]
+async fn progress_is_told_to_whoever_asks_for_it() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let code = "echo started; sleep 5";
+    let run = json!({
+        "name": "sandboxed_code_run", "arguments": { "language": "shell", "code": code },
+        "_meta": { "progressToken": "p1" },
+    });
+    let answer = client.ask("tools/call", run).await;
+    assert_eq!(answer["result"]["structuredContent"]["status"], "completed", "{answer}");
+    let words: Vec<_> = client
+        .heard
+        .iter()
+        .filter(|heard| heard["method"] == "notifications/progress")
+        .collect();
+    assert!((1..=4).contains(&words.len()), "{words:?}");
+    let mut last = 0.0;
+    for word in words {
+        assert_eq!(word["params"]["progressToken"], "p1");
+        assert!(
+            word["params"]["message"].as_str().unwrap().ends_with("s: started"),
+            "{word}"
+        );
+        let progress = word["params"]["progress"].as_f64().unwrap();
+        assert!(progress > last);
+        last = progress;
+    }
+}
+
+#[tokio::test]
+async fn waiting_for_a_run_gives_new_words_and_then_its_end() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let ask = super::setting::shell("echo one; sleep 2; echo two; sleep 1");
+    let id = setting.engine.begin(ME, ask).await.unwrap().to_string();
+    let wait = |wait: Value| json!({ "execution_id": id, "wait": wait });
+    let first = client.call("wait_run", wait(json!("1s"))).await;
+    let structured = &first["structuredContent"];
+    assert_eq!(
+        (&first["isError"], &structured["status"]),
+        (&json!(false), &json!("running")),
+        "{first}"
+    );
+    assert_eq!(structured["stdout"], "one\n");
+    assert!(
+        structured["notices"][0].as_str().unwrap().contains("wait_run"),
+        "{structured}"
+    );
+    assert!(first["content"][0]["text"].as_str().unwrap().contains("wait_run"));
+    let last = client.call("wait_run", wait(json!(30))).await;
+    let structured = &last["structuredContent"];
+    assert_eq!(
+        (&structured["status"], &structured["stdout"]),
+        (&json!("completed"), &json!("one\ntwo\n"))
+    );
+}
+
+#[tokio::test]
+async fn waiting_with_cancel_kills() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let id = setting
+        .engine
+        .begin(ME, super::setting::shell("sleep 25"))
+        .await
+        .unwrap()
+        .to_string();
+    let ended = client
+        .call("wait_run", json!({ "execution_id": id, "cancel": true }))
+        .await;
+    assert_eq!(ended["structuredContent"]["status"], "cancelled", "{ended}");
+    assert_eq!(ended["isError"], true);
+    let unknown = client
+        .call("wait_run", json!({ "execution_id": "x_00000000000000000000000000" }))
+        .await;
+    assert_eq!(unknown["structuredContent"]["error"]["code"], "execution.unknown");
+    let wrong = client.call("wait_run", json!({ "execution_id": "17" })).await;
+    assert_eq!(wrong["structuredContent"]["error"]["code"], "arguments.invalid");
+}

@@ -1,0 +1,157 @@
+//! An engine in a folder of its own, a small tool server, and the MCP face over both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_engine::{Ask, Engine, Front, Program, Settings};
+use ringfence_gateway::Servers;
+use ringfence_journal::Principal;
+use ringfence_policy::{Ceiling, Draft};
+use ringfence_server::{Mcp, McpOptions, ServeError, serve_streams};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::DuplexStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+
+pub(crate) const ME: Principal = Principal::Local(1);
+
+/// Greets, fails, waits, and says much.
+const SERVER: &str = r#"
+import json, sys, time
+def tool(called, says, output=None, **properties):
+    made = {"name": called, "description": says, "inputSchema": {"type": "object", "properties": properties}}
+    if output: made["outputSchema"] = {"type": "object", "properties": output}
+    return made
+TEXT = {"type": "string"}
+TOOLS = [
+    tool("hello", "Greets somebody by name.", {"greeting": TEXT}, name=TEXT),
+    tool("fail", "Always fails."),
+    tool("delete_all", "Deletes everything."),
+    tool("much", "Says very much."),
+    tool("slow", "Takes a minute."),
+]
+def call(name, args):
+    if name == "hello":
+        said = {"greeting": "hello " + args.get("name", "you")}
+        return {"content": [{"type": "text", "text": json.dumps(said)}], "structuredContent": said}
+    if name == "much":
+        return {"content": [{"type": "text", "text": "word " * 20000}]}
+    if name == "slow":
+        time.sleep(60)
+    return {"isError": True, "content": [{"type": "text", "text": "no luck today"}]}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked: continue
+    method, params = asked.get("method"), asked.get("params", {})
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "small", "version": "1"}}
+    elif method == "tools/list":
+        answer["result"] = {"tools": TOOLS}
+    elif method == "tools/call":
+        answer["result"] = call(params["name"], params.get("arguments") or {})
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+/// One engine, and what it stands on.
+pub(crate) struct Setting {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) mcp: Mcp,
+    _home: TempDir,
+}
+
+impl Setting {
+    /// Without tools.
+    pub(crate) async fn new() -> Setting {
+        Setting::made(&json!({}), &[], &[]).await
+    }
+
+    /// With a tool server called `small`, all but deleting allowed, and some of its tools passed through.
+    pub(crate) async fn with_tools(direct: &[&str]) -> Setting {
+        let servers = json!({ "small": { "command": "/usr/bin/python3", "args": ["server.py"] } });
+        let rules = ("tools.rules", "[{ allow: 'small.*' }, { deny: 'small.delete_*' }]");
+        Setting::made(&servers, &[rules], direct).await
+    }
+
+    async fn made(servers: &Value, policy: &[(&str, &str)], direct: &[&str]) -> Setting {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("server.py"), SERVER).unwrap();
+        let servers = servers
+            .to_string()
+            .replace("server.py", home.path().join("server.py").to_str().unwrap());
+        let servers = Servers::section(&serde_json::from_str(&servers).unwrap(), home.path()).unwrap();
+        let draft = policy
+            .iter()
+            .fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
+        let policy = Arc::new(draft.under(&Ceiling::own_word()).unwrap());
+        let front = Front {
+            ceiling: Ceiling::of(&policy),
+            policy: Arc::clone(&policy),
+            idle: Duration::from_secs(600),
+            warm: 1,
+        };
+        let settings = Settings {
+            home: home.path().to_owned(),
+            sinks: Vec::new(),
+            principal: ME,
+            python: None,
+            servers,
+            server_policies: BTreeMap::new(),
+            checkers: ringfence_engine::Tools::default(),
+            environment: Arc::new(|_| None),
+            front: Some(front),
+        };
+        let engine = Engine::serve(settings).await.unwrap();
+        let direct = direct.iter().map(|pattern| pattern.parse().unwrap()).collect();
+        let mcp = Mcp::new(Arc::clone(&engine), McpOptions { policy, direct });
+        Setting {
+            engine,
+            mcp,
+            _home: home,
+        }
+    }
+
+    /// A client's end of a conversation with `who` at it.
+    pub(crate) fn open(&self, who: Principal) -> (DuplexStream, JoinHandle<Result<(), ServeError>>) {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let mcp = self.mcp.clone();
+        let served = tokio::spawn(async move {
+            let (read, write) = tokio::io::split(theirs);
+            serve_streams(&mcp, who, (read, write), CancellationToken::new()).await
+        });
+        (ours, served)
+    }
+
+    /// A client that has said hello, in the older era.
+    pub(crate) async fn client(&self) -> Client {
+        self.client_of(ME).await
+    }
+
+    pub(crate) async fn client_of(&self, who: Principal) -> Client {
+        let (stream, served) = self.open(who);
+        let mut client = Client::new(stream, served);
+        client.hello().await;
+        client
+    }
+}
+
+/// A shell script, asked of the engine itself.
+pub(crate) fn shell(source: &str) -> Ask {
+    Ask {
+        program: Program::Shell {
+            file_name: "script".to_owned(),
+            source: source.to_owned(),
+        },
+        files: Vec::new(),
+        session: None,
+        draft: None,
+        timeout: None,
+        trace: None,
+    }
+}
