@@ -8,6 +8,7 @@ mod conformance;
 mod endpoint;
 mod mcp;
 mod stdio;
+mod weight;
 
 #[doc(hidden)]
 pub use conformance::{Conformance, conformance_handler};
