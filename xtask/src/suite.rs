@@ -1,8 +1,10 @@
 //! Every suite, one step after another; the first failure ends it.
 
 mod checks;
+mod conformance;
 mod examples;
 mod install;
+mod npm;
 mod ordinary;
 mod skips;
 mod tally;
@@ -30,6 +32,7 @@ enum Step {
     Format,
     Clippy,
     Tests,
+    Conformance,
     Ordinary,
     Tidy,
     Docs,
@@ -90,11 +93,15 @@ impl Step {
             Self::Format => checks::format(root),
             Self::Clippy => checks::clippy(root),
             Self::Tests => checks::tests(root),
+            Self::Conformance => conformance::run(root),
             Self::Ordinary => ordinary::run(root),
             Self::Tidy => checks::own(root, &["tidy"]),
             Self::Docs => checks::docs(root),
             Self::Examples => examples::run(root),
-            Self::Bench => checks::own(root, &["bench", "--brief"]),
+            Self::Bench => {
+                checks::own(root, &["bench", "mcp", "--brief"])?;
+                checks::own(root, &["bench", "--brief"])
+            }
         }
     }
 }

@@ -9,14 +9,20 @@ use crate::fault::{self, Fault};
 
 mod journal;
 mod policy;
+mod serve;
+mod token;
 mod tools;
+mod vault;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
+pub(crate) use serve::Serve;
+pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 pub(crate) use tools::{
     ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
     ToolsSearch, ToolsShow, ToolsStubs,
 };
+pub(crate) use vault::VaultCommand;
 
 /// Runs code and programs in a sandbox made from a policy, and writes down everything that happens.
 #[derive(Debug, Parser)]
@@ -50,12 +56,20 @@ pub(crate) enum Command {
     Run(Run),
     /// Run any program in a sandbox
     Exec(Exec),
+    /// Serve agents over MCP: HTTP with an API beside it, or standard input and output
+    Serve(Serve),
     /// The tools there are: list, search, show, declarations
     #[command(subcommand)]
     Tools(ToolsCommand),
     /// Tool servers: list, test, log in
     #[command(subcommand)]
     Servers(ServersCommand),
+    /// Access to our own doors: make, list and revoke access tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Secrets in an encrypted file, for references: set, list, remove
+    #[command(subcommand)]
+    Vault(VaultCommand),
     /// Check, show, explain and compare policies
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -94,8 +108,11 @@ impl Command {
             Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
             Command::Run(_)
             | Command::Exec(_)
+            | Command::Serve(_)
             | Command::Tools(_)
             | Command::Servers(_)
+            | Command::Token(_)
+            | Command::Vault(_)
             | Command::Policy(_)
             | Command::Session(_)
             | Command::Audit(_)

@@ -18,18 +18,24 @@ mod login;
 mod policy;
 mod probe;
 mod run;
+mod serve;
 mod servers;
 mod session;
+mod token;
 mod tools;
 mod trust;
+mod vault;
 
 /// Runs a command to its end.
 pub(crate) async fn start(command: Command, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         Command::Run(run) => run::code(run, settings, printer).await,
         Command::Exec(exec) => run::program(exec, settings, printer).await,
+        Command::Serve(args) => Box::pin(serve::serve(args, settings, printer)).await,
         Command::Tools(tools) => Box::pin(tools::start(tools, settings, printer)).await,
         Command::Servers(servers) => Box::pin(servers::start(servers, settings, printer)).await,
+        Command::Token(token) => token::start(token, settings, printer).await,
+        Command::Vault(vault) => vault::start(vault, settings, printer),
         Command::Policy(policy) => policy::start(policy, settings, printer).await,
         Command::Session(session) => session::start(session, settings, printer).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,

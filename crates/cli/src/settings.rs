@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     /// No colour.
     pub(crate) plain: bool,
+    /// Where traces go, as other programs of this machine are told.
+    pub(crate) otlp: Option<String>,
 }
 
 /// How logs look.
@@ -59,6 +61,7 @@ impl Settings {
             config_folder: below("XDG_CONFIG_HOME", ".config"),
             log: text("RINGFENCE_LOG"),
             log_format: if json { LogFormat::Json } else { LogFormat::Text },
+            otlp: text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| text("OTEL_EXPORTER_OTLP_ENDPOINT")),
             plain: given("NO_COLOR").is_some() || text("TERM").is_some_and(|term| term == "dumb"),
         }
     }

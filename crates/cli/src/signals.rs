@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Whatever runs has ended and is written down by then, unless something of ours is stuck.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why what runs should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub(crate) enum Wish {
 pub(crate) struct Interrupt(watch::Sender<Wish>);
 
 impl Interrupt {
-    /// Begins to listen for signals.
-    pub(crate) fn listen() -> io::Result<Interrupt> {
+    /// Begins to listen for signals; after the first, this program ends within `patience`.
+    pub(crate) fn listen(patience: Duration) -> io::Result<Interrupt> {
         let interrupt = Interrupt(watch::Sender::new(Wish::None));
         let heard = interrupt.clone();
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || hear(&heard))?;
+            .spawn(move || hear(&heard, patience))?;
         Ok(interrupt)
     }
 
@@ -62,7 +62,7 @@ impl Interrupt {
     }
 }
 
-fn hear(interrupt: &Interrupt) {
+fn hear(interrupt: &Interrupt, patience: Duration) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return tracing::warn!(%error, "cannot listen for signals"),
@@ -84,7 +84,7 @@ fn hear(interrupt: &Interrupt) {
         };
         let number = next().await;
         interrupt.wish(Wish::Signal);
-        end(tokio::time::timeout(PATIENCE, next()).await.unwrap_or(number));
+        end(tokio::time::timeout(patience, next()).await.unwrap_or(number));
     });
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod execution;
 mod front;
 mod guest;
+pub mod kept;
 mod outcome;
 mod record;
 mod refusal;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::common::client_side_sse::NeverRetry;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
 use crate::credential::{Scrubber, Secret, Written};
@@ -26,6 +27,9 @@ use crate::upstreams::Hub;
 
 /// Requests to one remote server at a time.
 const PARALLEL: usize = 64;
+/// How often a broken stream is taken up again, and the longest pause before.
+const RESUMED: usize = 4;
+const RESUME_WITHIN: Duration = Duration::from_secs(5);
 /// Variables whose plain values are no secrets.
 const PLAIN: [&str; 8] = ["HOME", "LANG", "LC_ALL", "NODE_ENV", "PATH", "PYTHONPATH", "TERM", "TZ"];
 
@@ -59,7 +63,7 @@ pub(crate) fn resolve(
     let mut scrubber = Scrubber::default();
     for (name, value) in written {
         let secret = value
-            .resolve(&hub.options.environment)
+            .resolve(&hub.options.environment, &hub.vault)
             .map_err(|source| ServerError::Credential {
                 server: server.name.clone(),
                 key: format!("{section}.{name}"),
@@ -84,6 +88,7 @@ async fn connect_program(
     let opening = Opening {
         server: &server.name,
         scrubber: scrubber.clone(),
+        person: hub.options.person.clone(),
         seen,
         within: hub.options.connect,
     };
@@ -148,8 +153,7 @@ async fn connect_program(
 
 async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Option<Era>) -> Result<Link, ServerError> {
     let Values { values, scrubber } = resolve(hub, server, "headers", &remote.headers)?;
-    let tokens =
-        (remote.auth == Auth::OAuth).then(|| Arc::new(Tokens::new(hub.keep.home(), &server.name, &remote.url)));
+    let tokens = (remote.auth == Auth::OAuth).then(|| Arc::new(Tokens::new(&hub.vault, &server.name, &remote.url)));
     let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern));
     let carrier = carrier.map_err(|(key, error)| ServerError::Connect {
         server: server.name.clone(),
@@ -157,17 +161,25 @@ async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Optio
     })?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
     config.max_concurrent_requests = PARALLEL;
-    // Whoever calls decides whether to call again.
-    config.retry_config = Arc::new(NeverRetry::default());
+    config.retry_config = Arc::new(resuming());
     let transport = StreamableHttpClientTransport::with_client(carrier, config);
     let opening = Opening {
         server: &server.name,
         scrubber,
+        person: hub.options.person.clone(),
         seen,
         within: hub.options.connect,
     };
     let talk = Talk::open(opening, transport, Footing::default()).await?;
     Ok(Link::new(Way::Talk(Box::new(talk))))
+}
+
+/// A stream that breaks off is taken up where it was; whether to call again, the caller decides.
+fn resuming() -> ExponentialBackoff {
+    let mut resuming = ExponentialBackoff::default();
+    resuming.max_times = Some(RESUMED);
+    resuming.max_delay = Some(RESUME_WITHIN);
+    resuming
 }
 
 async fn connect_interface(hub: &Hub, server: &Server, interface: &Interface) -> Result<Link, ServerError> {

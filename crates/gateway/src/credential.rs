@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+use crate::vault::Vault;
+
 /// What `env:NAME` and `${NAME}` read: a name to its value. Only the program knows its environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -55,7 +57,9 @@ pub enum Written {
     Env(String),
     /// `file:PATH`, without the line end.
     File(PathBuf),
-    /// `keyring:…` or `vault:…`.
+    /// `vault:NAME`.
+    Vault(String),
+    /// `keyring:…`.
     Later(String),
 }
 
@@ -65,6 +69,7 @@ impl fmt::Debug for Written {
             Written::Text(_) => f.write_str(HIDDEN),
             Written::Env(name) => write!(f, "env:{name}"),
             Written::File(path) => write!(f, "file:{}", path.display()),
+            Written::Vault(name) => write!(f, "vault:{name}"),
             Written::Later(reference) => f.write_str(reference),
         }
     }
@@ -87,8 +92,14 @@ pub enum CredentialError {
     /// A file that is no text, or too long.
     #[error("`{}` is not a text of at most 64 KiB", .0.display())]
     Unfit(PathBuf),
+    /// The vault has no such secret.
+    #[error("the vault has no secret `{0}`; set it with `ringfence vault set {0}`")]
+    NotInVault(String),
+    /// The vault.
+    #[error("{0}")]
+    Vault(String),
     /// A source that is not built.
-    #[error("`{0}` comes with the door out; until then use `env:NAME` or `file:PATH`")]
+    #[error("`{0}` comes with the door out; until then use `vault:NAME`, `env:NAME` or `file:PATH`")]
     Later(String),
     /// `${` without its end.
     #[error("`${{` has no closing `}}`")]
@@ -104,20 +115,27 @@ impl Written {
         if let Some(path) = text.strip_prefix("file:") {
             return Written::File(base.join(path));
         }
-        if text.starts_with("keyring:") || text.starts_with("vault:") {
+        if let Some(name) = text.strip_prefix("vault:") {
+            return Written::Vault(name.to_owned());
+        }
+        if text.starts_with("keyring:") {
             return Written::Later(text.to_owned());
         }
         Written::Text(Secret::new(text))
     }
 
     /// The value, now.
-    pub fn resolve(&self, environment: &Environment) -> Result<Secret, CredentialError> {
+    pub fn resolve(&self, environment: &Environment, vault: &Vault) -> Result<Secret, CredentialError> {
         match self {
             Written::Text(text) => fill(text.reveal(), environment),
             Written::Env(name) => environment(name)
                 .map(Secret::new)
                 .ok_or_else(|| CredentialError::Unset(name.clone())),
             Written::File(path) => read(path),
+            Written::Vault(name) => match vault.get(name) {
+                Ok(found) => found.ok_or_else(|| CredentialError::NotInVault(name.clone())),
+                Err(error) => Err(CredentialError::Vault(format!("{error}; {}", error.hint()))),
+            },
             Written::Later(reference) => Err(CredentialError::Later(reference.clone())),
         }
     }

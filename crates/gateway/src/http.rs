@@ -12,12 +12,13 @@ use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcM
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
+use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use url::Url;
 
 use crate::credential::Secret;
 use crate::lines::MOST_LINE;
-use crate::oauth::{OAuthError, Tokens};
+use crate::oauth::{Challenge, OAuthError, Tokens};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -141,20 +142,33 @@ impl Carrier {
                 error @ (OAuthError::Metadata { .. }
                 | OAuthError::Issuer { .. }
                 | OAuthError::Refused { .. }
+                | OAuthError::Secret(_)
+                | OAuthError::Scopes(_)
                 | OAuthError::Answer(_)
                 | OAuthError::Timeout(_)
                 | OAuthError::Request { .. }
-                | OAuthError::Keep { .. }) => StreamableHttpError::Client(HttpError::Login(error.to_string())),
+                | OAuthError::Lock(_)
+                | OAuthError::Keep(_)) => StreamableHttpError::Client(HttpError::Login(error.to_string())),
             })?;
             request = request.bearer_auth(token.reveal());
         }
         let response = request.send().await;
         let response =
             response.map_err(|error| StreamableHttpError::Client(HttpError::Request(error.without_url())))?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())));
+        let login = || StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new()));
+        match (response.status(), &self.tokens) {
+            (StatusCode::UNAUTHORIZED, _) => Err(login()),
+            (StatusCode::FORBIDDEN, Some(tokens)) => {
+                let challenge = Challenge::read(response.headers());
+                if !challenge.wants_more() {
+                    return Ok(response);
+                }
+                let noted = tokens.want(&challenge).await;
+                noted.map_err(|error| StreamableHttpError::Client(HttpError::Login(error.to_string())))?;
+                Err(login())
+            }
+            _ => Ok(response),
         }
-        Ok(response)
     }
 
     /// A refusal of the first message in the newer protocol, as the answer it stands for.
@@ -171,6 +185,24 @@ impl Carrier {
             _ if self.strict => return None,
             _ => ErrorData::invalid_request(format!("refused with status {status}"), None),
         };
+        Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
+    }
+
+    /// An answer to the first message from a server that answers anything it does not know with an empty result.
+    fn unknowing(&self, message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return None;
+        };
+        let first = matches!(request.request, ClientRequest::DiscoverRequest(_));
+        if !first || self.strict {
+            return None;
+        }
+        let answer: Value = serde_json::from_slice(body).ok()?;
+        let result = answer.get("result")?;
+        if result.get("supportedVersions").is_some() {
+            return None;
+        }
+        let error = ErrorData::invalid_request("answered with something else", None);
         Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
     }
 
@@ -213,6 +245,9 @@ impl Carrier {
             }
             JSON => {
                 let text = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
+                if let Some(answer) = self.unknowing(message, &text).filter(|_| !attached) {
+                    return Ok(StreamableHttpPostResponse::Json(answer, None));
+                }
                 match serde_json::from_slice(&text) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
                     Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),

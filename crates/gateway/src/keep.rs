@@ -168,5 +168,21 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Waits for the lock of this name, which processes that share a data folder take in turn.
+pub(crate) fn lock(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut options = fs::File::options();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests;

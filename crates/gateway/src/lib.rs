@@ -7,6 +7,7 @@
 mod answer;
 mod connect;
 mod credential;
+mod ear;
 mod error;
 mod gateway;
 mod http;
@@ -15,7 +16,9 @@ mod lines;
 mod link;
 mod oauth;
 mod openapi;
+mod otlp;
 mod pass;
+mod person;
 mod process;
 mod refusal;
 mod servers;
@@ -23,6 +26,7 @@ mod spawner;
 mod talk;
 mod upstream;
 mod upstreams;
+mod vault;
 
 pub use answer::{CallResult, Content};
 pub use credential::{CredentialError, Environment, Secret, Written};
@@ -30,11 +34,15 @@ pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
+pub use otlp::{Otlp, OtlpError};
 pub use pass::{Made, Pass, Past, Stopped};
+pub use person::{Answer, Person, Question};
 pub use refusal::Refusal;
 pub use servers::{
-    Auth, Document, Interface, Notice, Place, Problem, Program, Remote, Server, Servers, ServersError, Source,
+    Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Server, Servers, ServersError,
+    Source,
 };
 pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
 pub use upstream::Condition;
 pub use upstreams::{Happened, Known, Options, Status, Upstreams};
+pub use vault::{Vault, VaultError};

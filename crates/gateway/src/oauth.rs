@@ -1,20 +1,23 @@
-//! A login at a remote server: OAuth 2.1 with PKCE, the issuer pinned, tokens in a file of their owner alone.
-//!
-//! Until the vault exists the tokens lie in `oauth/<server>.json` below the data folder, readable by its owner only.
+//! A login at a remote server: OAuth 2.1 with PKCE, the issuer pinned, tokens in the vault as `oauth/<server>`.
 
+mod challenge;
+mod client;
 mod login;
 mod metadata;
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::credential::Secret;
+use crate::credential::{CredentialError, Secret};
 use crate::http::{HttpError, body};
-use crate::keep::{read_bounded, replace};
+use crate::keep::lock;
+use crate::vault::{Vault, VaultError};
 
+use client::Identity;
+
+pub(crate) use challenge::Challenge;
 pub use login::login;
 
 /// Bytes of any answer of an authorization server.
@@ -38,14 +41,16 @@ pub enum OAuthError {
         detail: String,
     },
     /// Another issuer than before.
-    #[error("the issuer was `{pinned}` and is now `{now}`; delete the login in `{}` if that is meant", file.display())]
+    #[error(
+        "the issuer was `{pinned}` and is now `{now}`; `ringfence vault rm {entry}` forgets the login if that is meant"
+    )]
     Issuer {
         /// The one of the first login.
         pinned: String,
         /// The one now.
         now: String,
-        /// Where it is pinned.
-        file: PathBuf,
+        /// The secret that it is pinned in.
+        entry: String,
     },
     /// The authorization server refused.
     #[error("the authorization server refused the {step}: {detail}")]
@@ -55,6 +60,12 @@ pub enum OAuthError {
         /// Its words.
         detail: String,
     },
+    /// The configured secret of the client cannot be had.
+    #[error("`oauth.client_secret`: {0}")]
+    Secret(#[source] CredentialError),
+    /// The server wants scopes that the login asked for already.
+    #[error("the server wants the scopes `{0}`, which the login has asked for and not got")]
+    Scopes(String),
     /// What came back to us is not the answer to what we sent.
     #[error("the answer of the browser is not ours: {0}")]
     Answer(&'static str),
@@ -70,13 +81,11 @@ pub enum OAuthError {
         detail: String,
     },
     /// The login cannot be kept.
-    #[error("cannot keep the login in `{}`", path.display())]
-    Keep {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    #[error("the login cannot be kept or read: {0}; {hint}", hint = .0.hint())]
+    Keep(#[from] VaultError),
+    /// Another process renews it, and does not end.
+    #[error("the lock of the login cannot be had")]
+    Lock(#[source] std::io::Error),
 }
 
 /// What is kept of a login.
@@ -84,13 +93,29 @@ pub enum OAuthError {
 #[serde(deny_unknown_fields)]
 struct Kept {
     issuer: String,
+    /// The address of the server that the tokens are for.
+    server: Url,
+    /// The server's own name of itself, letter for letter.
     resource: String,
     token_endpoint: String,
-    client_id: String,
+    client: Identity,
+    /// What was asked for.
+    scopes: Vec<String>,
+    /// What the server wants besides.
+    #[serde(default)]
+    wanted: Vec<String>,
     access: String,
     refresh: Option<String>,
     /// Seconds since 1970.
     expires: Option<u64>,
+}
+
+impl Kept {
+    /// Good for a while yet.
+    fn is_good(&self) -> bool {
+        let soon = now() + MARGIN.as_secs();
+        self.expires.is_none_or(|expires| expires > soon)
+    }
 }
 
 /// What a token endpoint answers.
@@ -106,16 +131,18 @@ struct Granted {
 
 /// A server's tokens: read when needed, renewed one at a time.
 pub(crate) struct Tokens {
-    file: PathBuf,
-    resource: Url,
+    vault: Vault,
+    entry: String,
+    server: Url,
     renewing: tokio::sync::Mutex<()>,
 }
 
 impl Tokens {
-    pub(crate) fn new(home: &Path, server: &str, resource: &Url) -> Tokens {
+    pub(crate) fn new(vault: &Vault, name: &str, server: &Url) -> Tokens {
         Tokens {
-            file: file(home, server),
-            resource: resource.clone(),
+            vault: vault.clone(),
+            entry: entry(name),
+            server: server.clone(),
             renewing: tokio::sync::Mutex::new(()),
         }
     }
@@ -123,32 +150,66 @@ impl Tokens {
     /// A token that is good for a while yet.
     pub(crate) async fn access(&self, client: &reqwest::Client) -> Result<Secret, OAuthError> {
         let _one = self.renewing.lock().await;
-        let kept = read(&self.file)?.ok_or(OAuthError::NotLoggedIn)?;
-        if kept.resource != self.resource.as_str() {
-            return Err(OAuthError::NotLoggedIn);
+        let kept = self.kept()?;
+        if kept.is_good() {
+            return Ok(Secret::new(kept.access));
         }
-        let soon = now() + MARGIN.as_secs();
-        if kept.expires.is_none_or(|expires| expires > soon) {
+        // A token can be renewed once: whoever shares the data folder waits, and finds the new one.
+        let _alone = self.alone().await?;
+        let kept = self.kept()?;
+        if kept.is_good() {
             return Ok(Secret::new(kept.access));
         }
         let Some(refresh) = &kept.refresh else {
             return Err(OAuthError::NotLoggedIn);
         };
-        let form = [
+        let form = vec![
             ("grant_type", "refresh_token"),
-            ("refresh_token", refresh),
-            ("client_id", &kept.client_id),
-            ("resource", &kept.resource),
+            ("refresh_token", refresh.as_str()),
+            ("resource", kept.resource.as_str()),
         ];
-        let granted = grant(client, &kept.token_endpoint, &form, "refresh").await?;
+        let granted = grant(client, &kept.token_endpoint, &kept.client, form, "refresh").await?;
         let renewed = Kept {
             access: granted.access_token.clone(),
             refresh: granted.refresh_token.or(kept.refresh),
             expires: granted.expires_in.map(|seconds| now().saturating_add(seconds)),
             ..kept
         };
-        write(&self.file, &renewed)?;
+        write(&self.vault, &self.entry, &renewed)?;
         Ok(Secret::new(granted.access_token))
+    }
+
+    fn kept(&self) -> Result<Kept, OAuthError> {
+        let kept = read(&self.vault, &self.entry)?;
+        kept.filter(|kept| kept.server == self.server)
+            .ok_or(OAuthError::NotLoggedIn)
+    }
+
+    async fn alone(&self) -> Result<std::fs::File, OAuthError> {
+        let path = self.vault.path().with_extension("renewing");
+        let locked = tokio::task::spawn_blocking(move || lock(&path)).await;
+        locked
+            .map_err(std::io::Error::other)
+            .and_then(|locked| locked)
+            .map_err(OAuthError::Lock)
+    }
+
+    /// Notes what the server wants besides, for the next login; an error when no login would help.
+    pub(crate) async fn want(&self, challenge: &Challenge) -> Result<(), OAuthError> {
+        let _one = self.renewing.lock().await;
+        let Some(mut kept) = read(&self.vault, &self.entry)?.filter(|kept| kept.server == self.server) else {
+            return Ok(());
+        };
+        let new = challenge.scopes.iter().filter(|scope| !kept.scopes.contains(scope));
+        let new: Vec<String> = new.cloned().collect();
+        if new.is_empty() {
+            let scopes = challenge.scopes.join(" ");
+            return Err(OAuthError::Scopes(
+                scopes.chars().filter(|c| !c.is_control()).take(200).collect(),
+            ));
+        }
+        kept.wanted = new;
+        write(&self.vault, &self.entry, &kept)
     }
 }
 
@@ -159,51 +220,57 @@ fn now() -> u64 {
         .as_secs()
 }
 
-fn file(home: &Path, server: &str) -> PathBuf {
-    home.join("oauth").join(format!("{server}.json"))
-}
-
-fn read(path: &Path) -> Result<Option<Kept>, OAuthError> {
-    let keep = |source| OAuthError::Keep {
-        path: path.to_owned(),
-        source,
-    };
-    match read_bounded(path, MOST as u64) {
-        // A login that cannot be read must not lose its pinned issuer: it is an error, not an absence.
-        Ok(text) => serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|error| keep(error.into())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(keep(source)),
+/// What the login of a server is called in the vault. A server's name may hold what a secret's may not.
+fn entry(server: &str) -> String {
+    use std::fmt::Write as _;
+    let mut name = String::from("oauth/");
+    for byte in server.bytes() {
+        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) {
+            name.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(name, ".{byte:02x}");
+        }
     }
+    name
 }
 
-fn write(path: &Path, kept: &Kept) -> Result<(), OAuthError> {
-    serde_json::to_vec(kept)
-        .map_err(std::io::Error::from)
-        .and_then(|text| replace(path, &text))
-        .map_err(|source| OAuthError::Keep {
-            path: path.to_owned(),
-            source,
-        })
+/// A login that cannot be read must not lose its pinned issuer: it is an error, not an absence.
+fn read(vault: &Vault, entry: &str) -> Result<Option<Kept>, OAuthError> {
+    let Some(text) = vault.get(entry)? else { return Ok(None) };
+    let damaged = |error: serde_json::Error| VaultError::Damaged {
+        path: vault.path().to_owned(),
+        what: format!("`{entry}`: line {}", error.line()),
+    };
+    Ok(serde_json::from_str(text.reveal()).map(Some).map_err(damaged)?)
+}
+
+fn write(vault: &Vault, entry: &str, kept: &Kept) -> Result<(), OAuthError> {
+    let text = serde_json::to_string(kept).map_err(|_| VaultError::Length)?;
+    Ok(vault.set(entry, &Secret::new(text))?)
 }
 
 /// Asks a token endpoint.
 async fn grant(
     client: &reqwest::Client,
     endpoint: &str,
-    form: &[(&str, &str)],
+    identity: &Identity,
+    mut form: Vec<(&str, &str)>,
     step: &'static str,
 ) -> Result<Granted, OAuthError> {
+    let authorization = identity.sign(&mut form);
     let form: String = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs(form)
         .finish();
-    let request = client
+    let mut request = client
         .post(endpoint)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json")
         .body(form)
         .timeout(WITHIN);
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
+    }
     let response = request
         .send()
         .await

@@ -61,6 +61,19 @@ pub struct Remote {
     pub headers: BTreeMap<String, Written>,
     /// And what else.
     pub auth: Auth,
+    /// Who this program is to its authorization server.
+    pub client: OAuthClient,
+}
+
+/// A client that an authorization server knows already; nothing given, the program registers itself.
+#[derive(Debug, Clone, Default)]
+pub struct OAuthClient {
+    /// Its id there.
+    pub id: Option<String>,
+    /// Its secret, if it has one.
+    pub secret: Option<Written>,
+    /// The address of a document that describes it, where the authorization server reads such.
+    pub document: Option<Url>,
 }
 
 /// Where an `OpenAPI` document is.

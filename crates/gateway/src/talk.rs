@@ -6,16 +6,11 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use ringfence_catalog::{Definition, Hints, Listing};
-use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams,
-    ElicitResult, ErrorCode, Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
-    SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion,
+    ServerResult, SubscriptionFilter,
 };
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
-    ServiceError,
-};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError};
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::AuthRequiredError;
 use serde_json::{Map, Value};
@@ -23,9 +18,11 @@ use tokio::sync::Notify;
 
 use crate::answer::{CallResult, MOST, TOO_LONG};
 use crate::credential::Scrubber;
+use crate::ear::Ear;
 use crate::error::{CallError, ServerError};
 use crate::keep::Era;
 use crate::lines::Fault;
+use crate::person::Person;
 use crate::process::Process;
 
 /// Bounds of a listing.
@@ -33,45 +30,10 @@ const PAGES: usize = 1_000;
 pub(crate) const TOOLS: usize = 10_000;
 pub(crate) const BYTES: usize = 64 * 1024 * 1024;
 const CURSOR: usize = 64 * 1024;
+/// Rounds of questions that one call may cost a person.
+const QUESTIONS: usize = 8;
 /// The library waits this long for an answer in the newer protocol before it tries the older one.
 const PROBE: Duration = Duration::from_secs(10);
-
-/// What the server may say to us without being asked: that its tools changed.
-pub(crate) struct Ear {
-    changed: Arc<Notify>,
-}
-
-impl rmcp::ClientHandler for Ear {
-    fn get_info(&self) -> ClientConfig {
-        let me = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), me)
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
-    }
-
-    async fn create_elicitation(
-        &self,
-        _: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
-    ) -> Result<ElicitResult, ErrorData> {
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            "elicitation is not offered",
-            None,
-        ))
-    }
-
-    #[expect(deprecated, reason = "older servers still ask for it, and are refused")]
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            "roots are not offered",
-            None,
-        ))
-    }
-}
 
 /// What a conversation rests on besides its transport.
 #[derive(Default)]
@@ -86,6 +48,8 @@ pub(crate) struct Footing {
 pub(crate) struct Talk {
     server: String,
     scrubber: Scrubber,
+    /// There is a person who may be asked.
+    asks: bool,
     service: RunningService<RoleClient, Ear>,
     pub(crate) footing: Footing,
     pub(crate) changed: Arc<Notify>,
@@ -96,6 +60,7 @@ pub(crate) struct Talk {
 pub(crate) struct Opening<'a> {
     pub(crate) server: &'a str,
     pub(crate) scrubber: Scrubber,
+    pub(crate) person: Option<Person>,
     pub(crate) seen: Option<Era>,
     pub(crate) within: Duration,
 }
@@ -109,13 +74,13 @@ impl Talk {
         let Opening {
             server,
             scrubber,
+            person,
             seen,
             within,
         } = opening;
+        let asks = person.is_some();
         let changed = Arc::<Notify>::default();
-        let ear = Ear {
-            changed: Arc::clone(&changed),
-        };
+        let ear = Ear::new(server, person, &changed);
         let lifecycle = match seen {
             Some(Era::Silent) => ClientLifecycleMode::Initialize,
             _ => ClientLifecycleMode::Auto {
@@ -163,6 +128,7 @@ impl Talk {
         let talk = Talk {
             server: server.to_owned(),
             scrubber,
+            asks,
             service,
             footing,
             changed,
@@ -308,6 +274,10 @@ impl Talk {
                 detail: self.end().await,
             };
         }
+        if login(&error) {
+            let server = self.server.clone();
+            return ServerError::Login { server };
+        }
         self.unlisted(&said(&error))
     }
 
@@ -315,7 +285,7 @@ impl Talk {
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let (server, tool) = (self.server.clone(), tool.to_owned());
-        match self.peer().call_tool_once(params).await {
+        match self.answered(params).await {
             Ok(CallToolResponse::Complete(result)) => Ok(CallResult::from(result).scrubbed(&self.scrubber)),
             Ok(CallToolResponse::InputRequired(_)) => Err(CallError::Wants {
                 server,
@@ -340,6 +310,11 @@ impl Talk {
                 code: error.code.0.into(),
                 message: self.scrubber.clean(&error.message),
             }),
+            Err(ServiceError::InputRequiredRoundsExceeded { .. }) => Err(CallError::Wants {
+                server,
+                tool,
+                what: "input again and again",
+            }),
             Err(ServiceError::UnexpectedResponse) => Err(CallError::Malformed {
                 server,
                 tool,
@@ -357,6 +332,15 @@ impl Talk {
                 detail: self.scrubber.clean(&said(&error)),
             }),
         }
+    }
+
+    /// The answer to a call, after the questions that the server has on the way.
+    async fn answered(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
+        if !self.asks {
+            return self.peer().call_tool_once(params).await;
+        }
+        let answer = self.service.call_tool_with_mrtr_max_rounds(params, QUESTIONS).await;
+        answer.map(CallToolResponse::Complete)
     }
 
     /// Why it ended, as far as is known.

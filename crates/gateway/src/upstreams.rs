@@ -14,10 +14,12 @@ use crate::answer::CallResult;
 use crate::credential::Environment;
 use crate::error::{CallError, ServerError};
 use crate::keep::{Era, Keep, PinError, Pinned};
+use crate::person::Person;
 use crate::servers::entry::nearest;
 use crate::servers::{Notice, Servers};
 use crate::spawner::Spawner;
 use crate::upstream::{Condition, Reached, Seen, Upstream};
+use crate::vault::Vault;
 
 /// Events that wait for a slow reader.
 const EVENTS: usize = 256;
@@ -29,6 +31,8 @@ pub struct Options {
     pub environment: Environment,
     /// Sandboxes for servers whose entry names a policy.
     pub spawner: Option<Arc<dyn Spawner>>,
+    /// Who answers a server's questions; without, none may be asked.
+    pub person: Option<Person>,
     /// How long a server has to start and say its first words.
     pub connect: Duration,
     /// How long it has to list its tools.
@@ -41,6 +45,7 @@ impl Options {
         Options {
             environment,
             spawner: None,
+            person: None,
             connect: Duration::from_secs(30),
             list: Duration::from_secs(30),
         }
@@ -113,6 +118,7 @@ impl fmt::Debug for Upstreams {
 pub(crate) struct Hub {
     pub(crate) keep: Keep,
     pub(crate) options: Options,
+    pub(crate) vault: Vault,
     generation: AtomicU64,
     known: Mutex<Option<Arc<Known>>>,
     events: broadcast::Sender<Happened>,
@@ -135,6 +141,7 @@ impl Upstreams {
     pub fn new(servers: Servers, keep: Keep, options: Options) -> Upstreams {
         let (events, _) = broadcast::channel(EVENTS);
         let hub = Arc::new(Hub {
+            vault: Vault::find(keep.home(), &options.environment),
             keep,
             options,
             generation: AtomicU64::new(1),

@@ -14,6 +14,7 @@ mod head;
 mod id;
 mod record;
 mod text;
+mod trace;
 mod verify;
 mod view;
 
@@ -27,5 +28,6 @@ pub use text::Text;
 
 pub use chain::{Hash, HashError, Link, Record, genesis};
 pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};
+pub use trace::{Attribute, Span, SpanKind, Spans};
 pub use verify::{Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
 pub use view::{CallSummary, EnforcementSummary, ExecutionSummary, SessionState, SessionSummary, Violation};

@@ -18,6 +18,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use ringfence_journal::Principal;
 use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -101,6 +102,7 @@ impl<H: ServerHandler> Endpoint<H> {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config = session;
         let sessions = Arc::new(sessions);
+        tokio::spawn(end_all(Arc::clone(&sessions), options.stop.clone()));
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(options.hosts)
             .with_allowed_origins(options.origins)
@@ -211,6 +213,17 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let endpoint = self.clone();
         Box::pin(async move { Ok(endpoint.handle(request).await) })
+    }
+}
+
+/// Ends every conversation of the older era when the server ends: each holds what it serves.
+async fn end_all(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
+    stop.cancelled().await;
+    let open: Vec<_> = sessions.sessions.read().await.keys().cloned().collect();
+    for id in open {
+        if let Err(error) = sessions.close_session(&id).await {
+            tracing::debug!(%error, "a conversation ended by itself");
+        }
     }
 }
 

@@ -4,8 +4,10 @@
 //! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
 #![forbid(unsafe_code)]
 
+mod api;
 mod conformance;
 mod endpoint;
+mod http;
 mod mcp;
 mod stdio;
 mod weight;
@@ -15,3 +17,5 @@ pub use conformance::{Conformance, conformance_handler};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use mcp::{Face, Mcp, McpOptions};
 pub use stdio::{ServeError, serve_stdio, serve_streams};
+
+pub use self::http::{App, Auth, Hosts, HostsError, HttpError, Limits};

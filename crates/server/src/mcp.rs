@@ -26,10 +26,18 @@ use std::sync::Arc;
 use ringfence_engine::Engine;
 use ringfence_journal::Principal;
 use ringfence_policy::{Policy, ToolPattern};
-use rmcp::model::Tool;
+use rmcp::model::{JsonObject, Tool};
 use tokio_util::sync::CancellationToken;
 
 pub use face::Face;
+pub(crate) use fault::Fault;
+pub(crate) use run::ask;
+
+/// The schemas of what a run is asked with, and of what it answers.
+pub(crate) fn run_schemas() -> Option<(Arc<JsonObject>, Arc<JsonObject>)> {
+    let tool = tools::all().into_iter().find(|tool| tool.name == tools::RUN)?;
+    Some((tool.input_schema, tool.output_schema?))
+}
 
 /// How the face is made.
 #[derive(Debug, Clone)]

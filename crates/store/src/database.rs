@@ -18,7 +18,10 @@ use crate::OpenError;
 const APPLICATION: i64 = 0x7266_6e63;
 
 /// Each migration takes the database from its index to the next version.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_journal.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_journal.sql"),
+    include_str!("../migrations/0002_tokens.sql"),
+];
 
 /// How long a connection waits for another process's commit.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
@@ -173,7 +176,7 @@ pub(crate) fn open(path: PathBuf) -> Result<Connection, OpenError> {
     let trouble = |source| OpenError::from_database(path.clone(), source);
     let mut connection = connect(&path).map_err(trouble)?;
     let version = version(&connection).map_err(trouble)?;
-    if version == 0 {
+    if (0..known()).contains(&version) {
         migrate(&mut connection, &path)?;
     } else if version != known() {
         return Err(OpenError::Version {
@@ -193,7 +196,7 @@ fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Only ever called under the creation lock or on a database of version 0.
+/// Brings an older database, or an empty one, to this program's version.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let trouble = |source| OpenError::from_database(path.to_owned(), source);
     // Dropped without a commit, it is rolled back.
@@ -201,16 +204,17 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(trouble)?;
     // Another process may have been faster.
-    if version(&transaction).map_err(trouble)? == known() {
+    let found = version(&transaction).map_err(trouble)?;
+    if found >= known() {
         return Ok(());
     }
     let strangers: i64 = transaction
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(trouble)?;
-    if strangers > 0 {
+    if found == 0 && strangers > 0 {
         return Err(OpenError::NotOurs { path: path.to_owned() });
     }
-    for migration in MIGRATIONS {
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration).map_err(trouble)?;
     }
     let stamp = format!(

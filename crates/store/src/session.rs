@@ -252,7 +252,7 @@ fn session(row: &SqliteRow) -> Result<Session, ReadError> {
     })
 }
 
-fn execution(row: &SqliteRow) -> Result<Execution, ReadError> {
+pub(crate) fn execution(row: &SqliteRow) -> Result<Execution, ReadError> {
     const TABLE: &str = "executions";
     let damaged = |column| ReadError::Row { table: TABLE, column };
     let status: &str = row.try_get("status").map_err(|_| damaged("status"))?;

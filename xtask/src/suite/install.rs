@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Outcome, checks, passed};
+use super::{Outcome, checks, npm, passed};
 
 /// A Debian package, the files of which one shows that it is there, and what needs it.
 struct Need {
@@ -20,7 +20,7 @@ const NEEDS: [Need; 9] = [
     Need {
         package: "npm",
         files: &["usr/bin/npm", "usr/local/bin/npm"],
-        why: "the TypeScript compiler that stubs are tried against",
+        why: "the TypeScript compiler, and the protocol's own suites",
     },
     Need {
         package: "python3-venv",
@@ -80,7 +80,9 @@ const SERVERS: [&str; 2] = [
 
 pub(super) fn run(root: &Path) -> Result<Outcome> {
     let outcome = system()?;
-    checkers(&root.join("target/tools"))?;
+    let tools = root.join("target/tools");
+    checkers(&tools)?;
+    npm::install(&tools)?;
     Ok(outcome)
 }
 

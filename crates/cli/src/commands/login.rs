@@ -7,7 +7,7 @@ use crate::fault::{Fault, NOT_HELD};
 use crate::print::Printer;
 use crate::settings::Settings;
 use crate::settings::config::Config;
-use crate::settings::servers::Chosen;
+use crate::settings::servers::{self, Chosen};
 
 /// Prints the page to open, and waits until the person is back from it.
 pub(crate) async fn login(args: &ServersLogin, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -22,7 +22,7 @@ pub(crate) async fn login(args: &ServersLogin, settings: &Settings, printer: &Pr
     };
     let home = settings.home()?;
     let show = |url: &dyn std::fmt::Display| printer.notice(&format!("open this page to log in:\n  {url}"));
-    ringfence_gateway::login(&home, server, |url| show(url))
+    ringfence_gateway::login(&home, server, &servers::environment(), |url| show(url))
         .await
         .map_err(|error| Fault::ours("server.login", error.to_string()).exit(NOT_HELD))?;
     printer.line(&format!("logged in to `{}`", args.server))?;

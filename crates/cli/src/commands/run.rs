@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::rules;
 use crate::settings::servers::{self, Chosen};
-use crate::signals::{Interrupt, Wish};
+use crate::signals::{Interrupt, PATIENCE, Wish};
 
 /// A program's source is text for an engine; data belongs into a file beside it.
 const MOST_SOURCE: u64 = 8 << 20;
@@ -166,7 +166,12 @@ fn exit(execution: &Execution) -> ExitCode {
 }
 
 pub(crate) fn listen() -> Result<Interrupt, Fault> {
-    Interrupt::listen()
+    listen_for(PATIENCE)
+}
+
+/// As [`listen`], for what may take longer to end.
+pub(crate) fn listen_for(patience: Duration) -> Result<Interrupt, Fault> {
+    Interrupt::listen(patience)
         .map_err(|error| Fault::ours("start.thread", format!("cannot start a thread: {}", reason(&error))))
 }
 
@@ -186,7 +191,15 @@ pub(crate) async fn open_at(
     chosen: Chosen,
     interrupt: &Interrupt,
 ) -> Result<Engine, Fault> {
-    let settings = ringfence_engine::Settings {
+    tokio::select! {
+        engine = Engine::open(parts(home, config, chosen)) => Ok(engine?),
+        () = interrupt.requested() => Err(cancelled()),
+    }
+}
+
+/// What the engine is made with, for one command.
+pub(crate) fn parts(home: PathBuf, config: &Config, chosen: Chosen) -> ringfence_engine::Settings {
+    ringfence_engine::Settings {
         checkers: config.checkers.clone().or(Tools::find(&home)),
         home,
         sinks: config.sinks.clone(),
@@ -196,10 +209,6 @@ pub(crate) async fn open_at(
         server_policies: chosen.policies,
         environment: servers::environment(),
         front: None,
-    };
-    tokio::select! {
-        engine = Engine::open(settings) => Ok(engine?),
-        () = interrupt.requested() => Err(cancelled()),
     }
 }
 
@@ -208,7 +217,7 @@ pub(crate) fn principal() -> Principal {
     Principal::Local(rustix::process::getuid().as_raw())
 }
 
-fn cancelled() -> Fault {
+pub(crate) fn cancelled() -> Fault {
     Fault::ours("cancelled", "cancelled before anything started").exit(fault::CANCELLED)
 }
 
@@ -245,9 +254,7 @@ async fn wished(interrupt: &Interrupt) {
 fn refuse_what_is_not_there(place: &Place) -> Result<(), Fault> {
     place.backend.available()?;
     if let Some(session) = &place.session {
-        let message = format!(
-            "cannot go on with session `{session}`: a session outlives a command only under `serve`, which comes later"
-        );
+        let message = format!("cannot go on with session `{session}`: a session outlives a command only under `serve`");
         return Err(Fault::refused("session.unbuilt", message)
             .rule("sessions")
             .hint("leave `--session` out: each run is a session of its own"));

@@ -12,6 +12,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{MessageFormatter as _, Spanned, UserMessageFormatter};
 
+mod doors;
+
+pub(crate) use doors::{Access, Doors};
+
 use super::rules;
 use super::trust::{self, Trusted};
 use super::{Settings, absolute};
@@ -21,7 +25,7 @@ use crate::print::Printer;
 /// What the file is called wherever it lies.
 pub(crate) const FILE: &str = "ringfence.yaml";
 /// Every key, and whether it does something yet.
-const KEYS: [(&str, bool); 11] = [
+const KEYS: [(&str, bool); 12] = [
     ("servers", true),
     ("policy", true),
     ("ceiling", true),
@@ -29,9 +33,10 @@ const KEYS: [(&str, bool); 11] = [
     ("store", false),
     ("backends", false),
     ("runtimes", true),
-    ("sessions", false),
-    ("listen", false),
-    ("auth", false),
+    ("sessions", true),
+    ("listen", true),
+    ("auth", true),
+    ("telemetry", true),
     ("audit", true),
 ];
 /// Where the system's own log listens.
@@ -54,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) servers: Servers,
     /// Type checkers.
     pub(crate) checkers: Tools,
+    /// Our own doors.
+    pub(crate) doors: Doors,
 }
 
 impl Config {
@@ -189,7 +196,8 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
         match key.as_str() {
             "policy" => config.policy = part.draft(value)?,
             "ceiling" => config.ceiling = part.draft(value)?,
-            "servers" if is_empty(&value) => {}
+            "servers" | "auth" | "listen" | "sessions" | "telemetry" if is_empty(&value) => {}
+            "auth" | "listen" | "sessions" | "telemetry" => config.doors.read(&part, value)?,
             "servers" => {
                 config.servers = Servers::section(&value, source.folder)
                     .map_err(|error| super::servers::unread(&source.path.display().to_string(), &error))?;

@@ -4,9 +4,13 @@ fn environment() -> Environment {
     Arc::new(|name| (name == "KEY").then(|| "hunter2hunter2".to_owned()))
 }
 
+fn nowhere() -> Vault {
+    Vault::find(Path::new("/nowhere"), &environment())
+}
+
 #[track_caller]
 fn check(text: &str, expected: Result<&str, &str>) {
-    let value = Written::parse(text, Path::new("/nowhere")).resolve(&environment());
+    let value = Written::parse(text, Path::new("/nowhere")).resolve(&environment(), &nowhere());
     let value = value.as_ref().map(Secret::reveal).map_err(ToString::to_string);
     assert_eq!(value, expected.map_err(str::to_owned), "{text}");
 }
@@ -24,7 +28,11 @@ fn values_are_read_from_where_they_are_written() {
     check("file:absent", Err("cannot read `/nowhere/absent`: entity not found"));
     check(
         "vault:github",
-        Err("`vault:github` comes with the door out; until then use `env:NAME` or `file:PATH`"),
+        Err("the vault has no secret `github`; set it with `ringfence vault set github`"),
+    );
+    check(
+        "keyring:github",
+        Err("`keyring:github` comes with the door out; until then use `vault:NAME`, `env:NAME` or `file:PATH`"),
     );
 }
 
@@ -33,11 +41,11 @@ fn a_file_is_read_without_its_line_end() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("key"), "abc def\n").unwrap();
     let value = Written::parse("file:key", folder.path())
-        .resolve(&environment())
+        .resolve(&environment(), &nowhere())
         .unwrap();
     assert_eq!(value.reveal(), "abc def");
     std::fs::write(folder.path().join("long"), "x".repeat(70_000)).unwrap();
-    let long = Written::parse("file:long", folder.path()).resolve(&environment());
+    let long = Written::parse("file:long", folder.path()).resolve(&environment(), &nowhere());
     assert!(matches!(long, Err(CredentialError::Unfit(_))));
 }
 

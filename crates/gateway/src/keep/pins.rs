@@ -128,23 +128,8 @@ impl Pins {
     }
 
     fn lock(&self) -> Result<File, PinError> {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
         let path = self.path.with_extension("lock");
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let locked = std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .and_then(|()| {
-                File::options()
-                    .create(true)
-                    .truncate(false)
-                    .write(true)
-                    .mode(0o600)
-                    .open(&path)
-            })
-            .and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| PinError::Write { path, source })
+        super::lock(&path).map_err(|source| PinError::Write { path, source })
     }
 
     fn read(&self) -> Result<Document, PinError> {

@@ -1,21 +1,25 @@
 //! The login itself: a browser is opened, and answers to a port of this machine.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
+use rmcp::model::ProtocolVersion;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use super::metadata::{self, Authority};
-use super::{Kept, MOST, OAuthError, WITHIN, failed, file, grant, now, read, write};
-use crate::http::{HttpError, body, client};
+use super::client::Identity;
+use super::metadata::{self, Authority, Found};
+use super::{Challenge, Kept, OAuthError, WITHIN, entry, failed, grant, now, read, write};
+use crate::credential::Environment;
+use crate::http::{HttpError, client};
 use crate::servers::{Server, Source};
+use crate::vault::Vault;
 
 /// How long a person has.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -23,7 +27,12 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const REQUEST: usize = 16 * 1024;
 
 /// Logs in at a server: `open` shows the person the address of the authorization server.
-pub async fn login(home: &Path, server: &Server, open: impl FnOnce(&Url) + Send) -> Result<(), OAuthError> {
+pub async fn login(
+    home: &Path,
+    server: &Server,
+    environment: &Environment,
+    open: impl FnOnce(&Url) + Send,
+) -> Result<(), OAuthError> {
     let Source::Remote(remote) = &server.source else {
         return Err(OAuthError::Metadata {
             at: server.name.clone(),
@@ -31,60 +40,109 @@ pub async fn login(home: &Path, server: &Server, open: impl FnOnce(&Url) + Send)
         });
     };
     let client = client().map_err(|error| failed("login", &error))?;
-    let (authority, scopes) = metadata::find(&client, &remote.url).await?;
-    let path = file(home, &server.name);
-    if let Some(kept) = read(&path)?.filter(|kept| kept.issuer != authority.issuer) {
+    let challenge = knock(&client, &remote.url).await?;
+    let found = metadata::find(&client, &remote.url, &challenge).await?;
+    let vault = Vault::find(home, environment);
+    let name = entry(&server.name);
+    let before = read(&vault, &name)?.filter(|kept| kept.server == remote.url);
+    if let Some(kept) = before.as_ref().filter(|kept| kept.issuer != found.authority.issuer) {
         return Err(OAuthError::Issuer {
-            pinned: kept.issuer,
-            now: authority.issuer.chars().take(200).collect(),
-            file: path,
+            pinned: kept.issuer.clone(),
+            now: found.authority.issuer.chars().take(200).collect(),
+            entry: name,
         });
     }
+    let scopes = scopes(&challenge, &found, before.as_ref());
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
-    let (listener, address) = bound.map_err(|source| OAuthError::Keep {
-        path: path.clone(),
-        source,
+    let (listener, address) = bound.map_err(|error| OAuthError::Request {
+        step: "login",
+        detail: format!("no port can be listened at: {error}"),
     })?;
+    let Found {
+        authority, resource, ..
+    } = found;
     let back = format!("http://{address}/callback");
-    let client_id = register(&client, &authority, &back).await?;
-    let (verifier, state) = (random()?, random()?);
-    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-    let mut place = authority.authorization_endpoint.clone();
-    place
-        .query_pairs_mut()
-        .append_pair("response_type", "code")
-        .append_pair("client_id", &client_id)
-        .append_pair("redirect_uri", &back)
-        .append_pair("state", &state)
-        .append_pair("code_challenge", &challenge)
-        .append_pair("code_challenge_method", "S256")
-        .append_pair("resource", remote.url.as_str());
-    if !scopes.is_empty() {
-        place.query_pairs_mut().append_pair("scope", &scopes.join(" "));
-    }
-    open(&place);
-    let answered = tokio::time::timeout(PATIENCE, answer(&listener, &authority, &state)).await;
+    let identity = Identity::find(&client, &authority, &remote.client, (environment, &vault), &back).await?;
+    let proof = Proof::new()?;
+    open(&proof.page(&authority, &identity, &back, &resource, &scopes));
+    let answered = tokio::time::timeout(PATIENCE, answer(&listener, &authority, &proof.state)).await;
     let code = answered.map_err(|_| OAuthError::Timeout(PATIENCE))??;
-    let form = [
+    let form = vec![
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
         ("redirect_uri", back.as_str()),
-        ("client_id", client_id.as_str()),
-        ("code_verifier", verifier.as_str()),
-        ("resource", remote.url.as_str()),
+        ("code_verifier", proof.verifier.as_str()),
+        ("resource", resource.as_str()),
     ];
-    let granted = grant(&client, authority.token_endpoint.as_str(), &form, "token").await?;
+    let granted = grant(&client, authority.token_endpoint.as_str(), &identity, form, "token").await?;
     let kept = Kept {
         issuer: authority.issuer,
-        resource: remote.url.to_string(),
+        server: remote.url.clone(),
+        resource,
         token_endpoint: authority.token_endpoint.to_string(),
-        client_id,
+        client: identity,
+        scopes,
+        wanted: Vec::new(),
         access: granted.access_token,
         refresh: granted.refresh_token,
         expires: granted.expires_in.map(|seconds| now().saturating_add(seconds)),
     };
-    write(&path, &kept)
+    write(&vault, &name, &kept)
+}
+
+/// What to ask for: what the server wants now, with all that it has wanted before; else all that it knows.
+fn scopes(challenge: &Challenge, found: &Found, before: Option<&Kept>) -> Vec<String> {
+    let first = if challenge.scopes.is_empty() {
+        &found.scopes
+    } else {
+        &challenge.scopes
+    };
+    let mut scopes = first.clone();
+    if let Some(kept) = before {
+        scopes.extend(kept.scopes.iter().chain(&kept.wanted).cloned());
+    }
+    // Without it some authorization servers grant no renewal.
+    let lasting = found
+        .authority
+        .scopes_supported
+        .iter()
+        .filter(|scope| *scope == "offline_access");
+    scopes.extend(lasting.take(1).cloned());
+    let mut seen = HashSet::new();
+    scopes.retain(|scope| seen.insert(scope.clone()));
+    scopes
+}
+
+/// That whoever ends the login is the one who began it.
+struct Proof {
+    verifier: String,
+    state: String,
+}
+
+impl Proof {
+    fn new() -> Result<Proof, OAuthError> {
+        let (verifier, state) = (random()?, random()?);
+        Ok(Proof { verifier, state })
+    }
+
+    /// The page that the person is to open.
+    fn page(&self, authority: &Authority, identity: &Identity, back: &str, resource: &str, scopes: &[String]) -> Url {
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
+        let mut page = authority.authorization_endpoint.clone();
+        page.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &identity.id)
+            .append_pair("redirect_uri", back)
+            .append_pair("state", &self.state)
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", resource);
+        if !scopes.is_empty() {
+            page.query_pairs_mut().append_pair("scope", &scopes.join(" "));
+        }
+        page
+    }
 }
 
 /// 256 random bits as text.
@@ -97,44 +155,30 @@ fn random() -> Result<String, OAuthError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Registers this program, as the authorization server offers.
-async fn register(client: &reqwest::Client, authority: &Authority, back: &str) -> Result<String, OAuthError> {
-    #[derive(Deserialize)]
-    struct Registered {
-        client_id: String,
-    }
-    let step = "registration";
-    let Some(endpoint) = &authority.registration_endpoint else {
-        return Err(OAuthError::Refused {
-            step,
-            detail: "it offers none".to_owned(),
-        });
-    };
-    let wish = json!({
-        "client_name": "Ringfence", "redirect_uris": [back], "token_endpoint_auth_method": "none",
-        "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
-        "application_type": "native",
+/// What the server says to a stranger: where its metadata is, and which scopes a token must have.
+async fn knock(client: &reqwest::Client, server: &Url) -> Result<Challenge, OAuthError> {
+    let version = ProtocolVersion::V_2026_07_28;
+    let me = json!({"name": "ringfence", "version": env!("CARGO_PKG_VERSION")});
+    let greeting = json!({
+        "jsonrpc": "2.0", "id": 0, "method": "server/discover", "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientInfo": me,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }},
     });
     let request = client
-        .post(endpoint.clone())
+        .post(server.clone())
         .header("content-type", "application/json")
-        .body(wish.to_string())
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", version.as_str())
+        .header("mcp-method", "server/discover")
+        .body(greeting.to_string())
         .timeout(WITHIN);
     let response = request
         .send()
         .await
-        .map_err(|error| failed(step, &HttpError::Request(error.without_url())))?;
-    let status = response.status();
-    let text = body(response, MOST).await.map_err(|error| failed(step, &error))?;
-    if !status.is_success() {
-        let detail = status.to_string();
-        return Err(OAuthError::Refused { step, detail });
-    }
-    let registered: Registered = serde_json::from_slice(&text).map_err(|_| OAuthError::Refused {
-        step,
-        detail: "its answer names no client".to_owned(),
-    })?;
-    Ok(registered.client_id)
+        .map_err(|error| failed("first request", &HttpError::Request(error.without_url())))?;
+    Ok(Challenge::read(response.headers()))
 }
 
 /// The code that the browser brings; anything else that knocks is turned away.

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::{MOST, OAuthError, WITHIN};
-use crate::http::{HttpError, body};
+use super::{Challenge, MOST, OAuthError, WITHIN};
+use crate::http::{HttpError, body, same_origin};
 use crate::servers::entry::safe;
 
 #[derive(Deserialize)]
@@ -29,15 +29,40 @@ pub(super) struct Authority {
     code_challenge_methods_supported: Vec<String>,
     #[serde(default)]
     pub(super) authorization_response_iss_parameter_supported: bool,
+    #[serde(default)]
+    pub(super) client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    pub(super) token_endpoint_auth_methods_supported: Vec<String>,
+    #[serde(default)]
+    pub(super) scopes_supported: Vec<String>,
 }
 
-/// Where to log in for a server, and for which scopes.
-pub(super) async fn find(client: &reqwest::Client, server: &Url) -> Result<(Authority, Vec<String>), OAuthError> {
-    let resource: Resource = first(client, &well_known(server, "oauth-protected-resource")).await?;
+/// Where to log in for a server.
+pub(super) struct Found {
+    pub(super) authority: Authority,
+    /// The server's own name of itself, letter for letter.
+    pub(super) resource: String,
+    /// The scopes that it knows.
+    pub(super) scopes: Vec<String>,
+}
+
+/// Where to log in for a server, beginning where its challenge points.
+pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Challenge) -> Result<Found, OAuthError> {
     let unfit = |at: &str, detail: &str| OAuthError::Metadata {
         at: at.chars().take(200).collect(),
         detail: detail.to_owned(),
     };
+    let places = match &challenge.metadata {
+        None => at_path_or_root(server, "oauth-protected-resource"),
+        Some(place) => {
+            let place = server.join(place).map_err(|error| unfit(place, &error.to_string()))?;
+            if !same_origin(&place, server) {
+                return Err(unfit(place.as_str(), "it is not of the server's own origin"));
+            }
+            vec![place]
+        }
+    };
+    let resource: Resource = first(client, &places).await?;
     let named = Url::parse(&resource.name).ok();
     let ours = named.is_some_and(|named| {
         named.origin() == server.origin() && server.path().starts_with(named.path().trim_end_matches('/'))
@@ -50,9 +75,7 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url) -> Result<(Auth
     if !safe(&place) {
         return Err(unfit(&issuer, "an issuer must be https"));
     }
-    let mut places = well_known(&place, "oauth-authorization-server");
-    places.extend(well_known(&place, "openid-configuration"));
-    let authority: Authority = first(client, &places).await?;
+    let authority: Authority = first(client, &of_issuer(&place)).await?;
     if authority.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
         return Err(unfit(&issuer, "its metadata names another issuer"));
     }
@@ -73,16 +96,38 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url) -> Result<(Auth
             return Err(unfit(endpoint.as_str(), "an endpoint must be https"));
         }
     }
-    Ok((authority, resource.scopes_supported.into_iter().take(50).collect()))
+    Ok(Found {
+        authority,
+        resource: resource.name,
+        scopes: resource.scopes_supported.into_iter().take(50).collect(),
+    })
 }
 
-/// With the path after the well-known part, and at the root.
-fn well_known(base: &Url, kind: &str) -> Vec<Url> {
+/// A server's metadata: with its path after the well-known part, else at the root.
+fn at_path_or_root(server: &Url, kind: &str) -> Vec<Url> {
+    let path = server.path().trim_end_matches('/');
+    places(
+        server,
+        &[format!("/.well-known/{kind}{path}"), format!("/.well-known/{kind}")],
+    )
+}
+
+/// An issuer's metadata: what is at the root speaks for no issuer that has a path.
+fn of_issuer(issuer: &Url) -> Vec<Url> {
+    let path = issuer.path().trim_end_matches('/');
+    let paths = [
+        format!("/.well-known/oauth-authorization-server{path}"),
+        format!("/.well-known/openid-configuration{path}"),
+        format!("{path}/.well-known/openid-configuration"),
+    ];
+    places(issuer, &paths)
+}
+
+fn places(base: &Url, paths: &[String]) -> Vec<Url> {
     let mut places = Vec::new();
-    let path = base.path().trim_end_matches('/');
-    for path in [format!("/.well-known/{kind}{path}"), format!("/.well-known/{kind}")] {
+    for path in paths {
         let mut place = base.clone();
-        place.set_path(&path);
+        place.set_path(path);
         place.set_query(None);
         place.set_fragment(None);
         if !places.contains(&place) {

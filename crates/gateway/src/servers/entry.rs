@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
-use super::{Auth, Document, Interface, Notice, Place, Problem, Program, Remote, Source};
+use super::{Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Source};
 use crate::credential::Written;
 
 /// Keys that make an entry what it is.
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         self.transport(keys, kind);
         let known: &[&str] = match kind {
             "command" => &["command", "args", "env", "cwd", "policy", "type", "disabled"],
-            "url" => &["url", "headers", "auth", "type", "disabled"],
+            "url" => &["url", "headers", "auth", "oauth", "type", "disabled"],
             _ => &["openapi", "headers", "type", "disabled"],
         };
         self.unknown(keys, known);
@@ -186,7 +186,37 @@ impl<'a> Reader<'a> {
         if auth == Auth::OAuth && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
             self.wrong("`auth: oauth` and a header `Authorization` exclude each other");
         }
-        Some(Source::Remote(Remote { url, headers, auth }))
+        let client = self.client(keys, auth);
+        Some(Source::Remote(Remote {
+            url,
+            headers,
+            auth,
+            client,
+        }))
+    }
+
+    /// Who this program is to the server's authorization server.
+    fn client(&mut self, keys: &Map<String, Value>, auth: Auth) -> OAuthClient {
+        let client = match keys.get("oauth") {
+            None => return OAuthClient::default(),
+            Some(Value::Object(client)) if auth == Auth::OAuth => client,
+            Some(_) => {
+                self.wrong("`oauth` must be names with their values, beside `auth: oauth`");
+                return OAuthClient::default();
+            }
+        };
+        self.unknown(client, &["client_id", "client_secret", "client_metadata"]);
+        let id = self.optional(client, "client_id");
+        let secret = self.optional(client, "client_secret");
+        let document = self.optional(client, "client_metadata");
+        if secret.is_some() && id.is_none() {
+            self.wrong("`oauth.client_secret` needs `oauth.client_id`");
+        }
+        OAuthClient {
+            id,
+            secret: secret.map(|secret| Written::parse(&secret, self.base)),
+            document: document.and_then(|document| self.url("oauth.client_metadata", &document)),
+        }
     }
 
     fn interface(&mut self, keys: &Map<String, Value>) -> Option<Source> {

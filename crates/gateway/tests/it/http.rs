@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{CallError, Era, OAuthError, ServerError, Servers, login};
+use ringfence_gateway::{CallError, Environment, Era, OAuthError, Secret, ServerError, Servers, Vault, login};
 use serde_json::json;
 use url::Url;
 
@@ -163,7 +163,8 @@ async fn a_login_is_made_kept_and_renewed() {
     let servers = Servers::section(&entries, bench.home.path()).unwrap();
     let server = servers.get("far").unwrap();
     let shown = Mutex::new(None);
-    login(bench.home.path(), server, |place| {
+    let environment: Environment = Arc::new(|_: &str| None);
+    login(bench.home.path(), server, &environment, |place| {
         *shown.lock().unwrap() = Some(place.clone());
         browser(place);
     })
@@ -172,20 +173,19 @@ async fn a_login_is_made_kept_and_renewed() {
     let shown = shown.into_inner().unwrap().unwrap();
     assert!(shown.query().unwrap().contains("code_challenge_method=S256"), "{shown}");
     assert_eq!(bench.value("far", "echo", json!({"text": "in"})).await, json!("in"));
-    let file = bench.home.path().join("oauth/far.json");
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600);
-    let kept = std::fs::read_to_string(&file).unwrap();
+    let vault = Vault::find(bench.home.path(), &environment);
+    assert_eq!(vault.names().unwrap(), ["oauth/far"]);
+    let kept = vault.get("oauth/far").unwrap().unwrap();
+    let kept = kept.reveal();
     // Tokens end after a second, so each request so far has renewed them.
     assert!(!kept.contains("access-2\""), "{kept}");
-    std::fs::write(
-        &file,
-        kept.replace(
-            &format!("\"issuer\":\"{}", remote.url.origin().ascii_serialization()),
-            "\"issuer\":\"https://other.example",
-        ),
-    )
-    .unwrap();
-    let moved = login(bench.home.path(), server, |_| {}).await.unwrap_err();
+    let moved = kept.replace(
+        &format!("\"issuer\":\"{}", remote.url.origin().ascii_serialization()),
+        "\"issuer\":\"https://other.example",
+    );
+    vault.set("oauth/far", &Secret::new(moved)).unwrap();
+    let moved = login(bench.home.path(), server, &environment, |_| {})
+        .await
+        .unwrap_err();
     assert!(matches!(moved, OAuthError::Issuer { .. }), "{moved}");
 }

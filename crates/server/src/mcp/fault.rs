@@ -4,15 +4,15 @@ use serde::Serialize;
 
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// A stable code.
-    pub(super) code: String,
+    pub(crate) code: String,
     /// A sentence.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// What to do next.
-    pub(super) hint: Option<String>,
+    pub(crate) hint: Option<String>,
     /// The policy's key that decided.
-    pub(super) rule: Option<String>,
+    pub(crate) rule: Option<String>,
 }
 
 impl Fault {

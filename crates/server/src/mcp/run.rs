@@ -85,7 +85,7 @@ pub(super) async fn wait(
 }
 
 /// What a call asks to run.
-fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
+pub(crate) fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
     let mut given = Arguments::new(given, tools::RUN_TAKES)?;
     let code = given.needed("code", "give the program as one string in `code`")?;
     let language = given.one_of("language", LANGUAGES)?.ok_or_else(|| {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use ringfence_store::Sink;
 
-use super::{Config, Source, parse};
+use super::{Access, Config, Source, parse};
 
 fn read(text: &str) -> Result<Config, String> {
     let source = Source {
@@ -48,6 +48,38 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
             "ringfence.yaml:1: unknown sink `sylog`; did you mean `syslog`?",
         ),
         (
+            "listen: 7411",
+            "ringfence.yaml:1: `listen` must have keys: address, hosts, origins, limits",
+        ),
+        (
+            "listen: localhost",
+            "ringfence.yaml:1: `listen` must be an address and a port, such as `127.0.0.1:7411`",
+        ),
+        (
+            "listen: { limits: { boddy: 1MiB } }",
+            "ringfence.yaml:1: unknown key `listen.limits.boddy`; did you mean `body`?",
+        ),
+        (
+            "listen: { limits: { body: 0B } }",
+            "ringfence.yaml:1: `listen.limits.body`: `0B` is zero: a limit must let something through",
+        ),
+        (
+            "listen: { limits: { requests: 0 } }",
+            "ringfence.yaml:1: `listen.limits.requests` must be a number above zero",
+        ),
+        (
+            "auth: none",
+            "ringfence.yaml:1: `auth` must be `tokens`, or have keys: issuers, resource",
+        ),
+        (
+            "telemetry: { otlp: 'localhost:4318' }",
+            "ringfence.yaml:1: `telemetry.otlp` must be an address that begins with http:// or https://",
+        ),
+        (
+            "sessions: { idle: 1 }",
+            "ringfence.yaml:1: `sessions.idle`: `1` is not a duration, write it like `30s`",
+        ),
+        (
             "audit: { sinks: 1 }",
             "ringfence.yaml:1: `audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`",
         ),
@@ -85,4 +117,43 @@ fn paths_are_relative_to_the_file_and_empty_keys_ask_for_nothing() {
         .and_then(|ceiling| ceiling.fs?.mounts.first()?.from.clone());
     assert_eq!(from.as_deref(), Some(Path::new("/etc/ringfence/deps")));
     assert!(read("").unwrap().policy.is_none());
+}
+
+#[test]
+fn doors_as_the_operator_wants_them() {
+    let config = read(
+        "listen: { address: '0.0.0.0:80', hosts: [a.example], origins: ['https://b.example'], limits: { body: 1MiB, connections: 9, requests: 8, rate: 600/min } }\n\
+         auth: { issuers: ['https://login.example'], resource: 'https://a.example' }\n\
+         sessions: { idle: 10m }\ntelemetry: { otlp: 'http://127.0.0.1:4318' }\n",
+    )
+    .unwrap();
+    let doors = config.doors;
+    assert_eq!(doors.address, Some("0.0.0.0:80".parse().unwrap()));
+    assert_eq!(
+        (doors.hosts, doors.origins),
+        (vec!["a.example".to_owned()], vec!["https://b.example".to_owned()])
+    );
+    let limits = ringfence_server::Limits {
+        body: 1 << 20,
+        connections: 9,
+        requests: 8,
+        rate: 10,
+        ..ringfence_server::Limits::default()
+    };
+    assert_eq!(doors.limits, limits);
+    let access = Access {
+        resource: Some("https://a.example".to_owned()),
+        issuers: vec!["https://login.example".to_owned()],
+    };
+    assert_eq!(doors.access, Some(access));
+    assert_eq!(doors.idle, std::time::Duration::from_mins(10));
+    assert_eq!(doors.otlp.as_deref(), Some("http://127.0.0.1:4318"));
+    assert!(
+        read("listen: '127.0.0.1:1'\nauth: tokens")
+            .unwrap()
+            .doors
+            .access
+            .is_some()
+    );
+    assert!(read("auth: {}").unwrap().doors.access.is_none());
 }

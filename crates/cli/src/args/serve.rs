@@ -1,0 +1,24 @@
+//! Arguments of `serve`.
+
+use std::net::SocketAddr;
+
+use super::Rules;
+
+/// `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+    /// Where to listen for HTTP: 127.0.0.1:7411 unless `listen` in `ringfence.yaml` says otherwise
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Speak MCP on standard input and output instead
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// Offer these upstream tools one by one as well, such as `github.list_*`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) direct: Vec<String>,
+    /// Serve the fixtures of the protocol's conformance suite on loopback, to anybody
+    #[arg(long, hide = true, conflicts_with = "stdio")]
+    pub(crate) conformance: bool,
+}

@@ -1,0 +1,141 @@
+//! What happens, as spans for a collector. The journal is the queue: a collector that is away holds up nothing, and gets
+//! what it missed when it is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_engine::Engine;
+use ringfence_gateway::Otlp;
+use ringfence_journal::{Span, Spans};
+use ringfence_store::{Numbered, Tail};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::fault::{Fault, chain};
+use crate::settings::Settings;
+
+/// Spans of this long go together.
+const GATHER: Duration = Duration::from_secs(1);
+/// How long a collector that does not answer is left alone: at first, and at most.
+const REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(30);
+/// What is left at the end gets so long.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// The collector that the configuration names, else the environment.
+pub(super) fn collector(configured: Option<&str>, settings: &Settings) -> Result<Option<Otlp>, Fault> {
+    let Some(endpoint) = configured.or(settings.otlp.as_deref()) else {
+        return Ok(None);
+    };
+    Otlp::new(endpoint).map(Some).map_err(|error| {
+        Fault::ours("telemetry.otlp", chain(&error))
+            .hint("look at `telemetry.otlp` in `ringfence.yaml`, or `OTEL_EXPORTER_OTLP_ENDPOINT`")
+    })
+}
+
+/// Spans on their way.
+pub(super) struct Traces {
+    closing: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Traces {
+    /// Sends what happens from now on.
+    pub(super) async fn start(engine: &Arc<Engine>, collector: Otlp) -> Result<Traces, Fault> {
+        let tail = engine.store().tail(0).await?;
+        let (closing, closed) = watch::channel(false);
+        let sender = Sender {
+            tail,
+            spans: Spans::default(),
+            collector,
+        };
+        Ok(Traces {
+            closing,
+            task: tokio::spawn(sender.run(closed)),
+        })
+    }
+
+    /// Sends what is left, if the collector takes it soon.
+    pub(super) async fn finish(mut self) {
+        // Nobody hears it once the task is over.
+        let _ = self.closing.send(true);
+        if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
+            tracing::warn!("the last spans did not reach the collector");
+            self.task.abort();
+        }
+    }
+}
+
+struct Sender {
+    tail: Tail,
+    spans: Spans,
+    collector: Otlp,
+}
+
+impl Sender {
+    async fn run(mut self, mut closed: watch::Receiver<bool>) {
+        loop {
+            let last = tokio::select! {
+                () = tokio::time::sleep(GATHER) => false,
+                // A dropped sender is an end as well.
+                _ = closed.wait_for(|closed| *closed) => true,
+            };
+            if let Err(error) = self.catch_up().await {
+                return tracing::error!(%error, "the journal cannot be read; no more spans are sent");
+            }
+            if last {
+                return;
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), ringfence_store::ReadError> {
+        loop {
+            let page = self.tail.page().await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            let spans: Vec<Span> = page.iter().filter_map(|numbered| self.span(numbered)).collect();
+            if !spans.is_empty() {
+                self.send(&spans).await;
+            }
+        }
+    }
+
+    fn span(&mut self, numbered: &Numbered) -> Option<Span> {
+        match numbered.record.event() {
+            Ok(event) => self.spans.add(&event),
+            Err(error) => {
+                tracing::warn!(n = numbered.n, %error, "a record cannot be read and gives no span");
+                None
+            }
+        }
+    }
+
+    /// Sends until they arrive, or until the collector says that it does not want them.
+    async fn send(&self, spans: &[Span]) {
+        let mut rest = REST;
+        loop {
+            match self.collector.send(spans).await {
+                Ok(()) => return,
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(
+                        error = chain(&error),
+                        spans = spans.len(),
+                        "spans wait for the collector"
+                    );
+                    tokio::time::sleep(rest).await;
+                    rest = (rest * 2).min(LONGEST_REST);
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        error = chain(&error),
+                        spans = spans.len(),
+                        "the collector refuses spans"
+                    );
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `ringfence vault`: secrets that references name, in an encrypted file.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::process::ExitCode;
+
+use ringfence_gateway::{Secret, Vault, VaultError};
+
+use crate::args::VaultCommand;
+use crate::fault::{Fault, NOT_HELD, chain, reason};
+use crate::print::Printer;
+use crate::settings::{Settings, servers};
+
+/// More than any secret has.
+const MOST: u64 = 65 * 1024;
+
+pub(crate) fn start(command: VaultCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let vault = Vault::find(&settings.home()?, &servers::environment());
+    match command {
+        VaultCommand::Set(args) => {
+            let secret = secret(printer)?;
+            vault.set(&args.name, &secret).map_err(|error| fault(&error))?;
+            printer.notice(&format!("kept; refer to it as `vault:{}`", args.name));
+        }
+        VaultCommand::List(args) => {
+            let names = vault.names().map_err(|error| fault(&error))?;
+            if args.json {
+                printer.json(&names)?;
+            } else if names.is_empty() {
+                printer.notice("the vault is empty; `ringfence vault set NAME` reads a secret from standard input");
+            }
+            for name in names.iter().filter(|_| !args.json) {
+                printer.line(name)?;
+            }
+        }
+        VaultCommand::Rm(args) => {
+            if !vault.remove(&args.name).map_err(|error| fault(&error))? {
+                let message = format!("the vault has no secret `{}`", args.name);
+                return Err(Fault::ours("vault.unknown", message)
+                    .hint("`ringfence vault list` names what is in it")
+                    .exit(NOT_HELD));
+            }
+            printer.notice(&format!("`{}` is forgotten", args.name));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A secret on the command line would be in the shell's history and in every list of processes.
+fn secret(printer: &Printer) -> Result<Secret, Fault> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        printer.notice("type the secret, it is shown; end with a new line and Ctrl-D");
+    }
+    let mut text = Vec::new();
+    stdin
+        .lock()
+        .take(MOST)
+        .read_to_end(&mut text)
+        .map_err(|error| Fault::ours("vault.read", format!("cannot read the secret: {}", reason(&error))))?;
+    let text = String::from_utf8(text)
+        .map_err(|_| Fault::ours("vault.read", "the secret is not a text").hint("encode it, as base64 for instance"))?;
+    Ok(Secret::new(text.trim_end_matches(['\r', '\n'])))
+}
+
+fn fault(error: &VaultError) -> Fault {
+    Fault::ours("vault.failed", chain(error)).hint(error.hint())
+}

@@ -1,0 +1,185 @@
+//! What `ringfence.yaml` says of our own doors: `listen`, `auth`, `sessions`, `telemetry`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ringfence_policy::{Bytes, Period, Rate};
+use ringfence_server::Limits;
+use serde_json::Value;
+
+use super::Part;
+use crate::fault::Fault;
+
+/// How long a session stays open that nobody uses.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// Our own doors.
+#[derive(Debug, Clone)]
+pub(crate) struct Doors {
+    /// Where to listen.
+    pub(crate) address: Option<SocketAddr>,
+    /// More names that are answered to.
+    pub(crate) hosts: Vec<String>,
+    /// More web pages that are let in.
+    pub(crate) origins: Vec<String>,
+    /// How much a client may take.
+    pub(crate) limits: Limits,
+    /// What the operator says of access, if anything.
+    pub(crate) access: Option<Access>,
+    /// How long a session stays open that nobody uses.
+    pub(crate) idle: Duration,
+    /// Where traces go.
+    pub(crate) otlp: Option<String>,
+}
+
+/// Who is let in, as the operator says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// The address under which clients know us.
+    pub(crate) resource: Option<String>,
+    /// Who hands out access tokens.
+    pub(crate) issuers: Vec<String>,
+}
+
+impl Default for Doors {
+    fn default() -> Doors {
+        Doors {
+            address: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            limits: Limits::default(),
+            access: None,
+            idle: IDLE,
+            otlp: None,
+        }
+    }
+}
+
+impl Doors {
+    /// Reads one of the keys.
+    pub(super) fn read(&mut self, part: &Part<'_>, value: Value) -> Result<(), Fault> {
+        match part.key {
+            "listen" => self.listen(part, value),
+            "auth" => self.auth(part, value),
+            "sessions" => {
+                if let Some(idle) = part.fields(value, &["idle"])?.remove("idle") {
+                    self.idle = part.quantity::<Period>("idle", &idle)?.get();
+                }
+                Ok(())
+            }
+            _ => {
+                if let Some(url) = part.fields(value, &["otlp"])?.remove("otlp") {
+                    self.otlp = Some(part.url("otlp", &url)?);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn listen(&mut self, part: &Part<'_>, value: Value) -> Result<(), Fault> {
+        if value.is_string() {
+            self.address = Some(part.address(&value)?);
+            return Ok(());
+        }
+        for (name, value) in part.fields(value, &["address", "hosts", "origins", "limits"])? {
+            match name.as_str() {
+                "address" => self.address = Some(part.address(&value)?),
+                "hosts" => self.hosts = part.texts(&name, &value)?,
+                "origins" => self.origins = part.texts(&name, &value)?,
+                _ => self.limits(part, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&mut self, part: &Part<'_>, value: Value) -> Result<(), Fault> {
+        let inner = Part {
+            key: "listen.limits",
+            ..*part
+        };
+        for (name, value) in inner.fields(value, &["body", "connections", "requests", "rate"])? {
+            match name.as_str() {
+                "body" => {
+                    let bytes: Bytes = inner.quantity(&name, &value)?;
+                    self.limits.body = usize::try_from(bytes.get()).unwrap_or(usize::MAX);
+                    self.limits.bodies = self.limits.bodies.max(self.limits.body);
+                }
+                "connections" => self.limits.connections = inner.count(&name, &value)?,
+                "requests" => self.limits.requests = inner.count(&name, &value)?,
+                _ => {
+                    let rate: Rate = inner.quantity(&name, &value)?;
+                    let seconds = rate.per().window().as_secs().max(1);
+                    let per_second = u64::from(rate.count()).div_ceil(seconds);
+                    self.limits.rate = u32::try_from(per_second).unwrap_or(u32::MAX);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn auth(&mut self, part: &Part<'_>, value: Value) -> Result<(), Fault> {
+        let mut access = Access::default();
+        match value {
+            Value::String(word) if word == "tokens" => {}
+            Value::String(_) => {
+                return Err(part.fault("`auth` must be `tokens`, or have keys: issuers, resource"));
+            }
+            value => {
+                for (name, value) in part.fields(value, &["issuers", "resource"])? {
+                    if name == "resource" {
+                        access.resource = Some(part.url(&name, &value)?);
+                    } else {
+                        access.issuers = part.texts(&name, &value)?;
+                    }
+                }
+            }
+        }
+        self.access = Some(access);
+        Ok(())
+    }
+}
+
+impl Part<'_> {
+    fn address(&self, value: &Value) -> Result<SocketAddr, Fault> {
+        let parsed = value.as_str().and_then(|text| text.parse().ok());
+        parsed.ok_or_else(|| self.fault("`listen` must be an address and a port, such as `127.0.0.1:7411`"))
+    }
+
+    fn texts(&self, name: &str, value: &Value) -> Result<Vec<String>, Fault> {
+        let wrong = || self.fault(&format!("`{}.{name}` must be a list of texts", self.key));
+        let list = value.as_array().ok_or_else(wrong)?;
+        let texts = list
+            .iter()
+            .map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong));
+        texts.collect()
+    }
+
+    fn url(&self, name: &str, value: &Value) -> Result<String, Fault> {
+        match value.as_str() {
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(url.to_owned()),
+            _ => Err(self.fault(&format!(
+                "`{}.{name}` must be an address that begins with http:// or https://",
+                self.key
+            ))),
+        }
+    }
+
+    fn quantity<T>(&self, name: &str, value: &Value) -> Result<T, Fault>
+    where
+        T: std::str::FromStr<Err = ringfence_policy::UnitError>,
+    {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        text.parse()
+            .map_err(|error| self.fault(&format!("`{}.{name}`: {error}", self.key)))
+    }
+
+    fn count(&self, name: &str, value: &Value) -> Result<usize, Fault> {
+        let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+        number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| self.fault(&format!("`{}.{name}` must be a number above zero", self.key)))
+    }
+}

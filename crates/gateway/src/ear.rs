@@ -1,0 +1,63 @@
+//! What a server says without being asked.
+
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, Implementation};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use tokio::sync::Notify;
+
+use crate::person::Person;
+
+/// What the server may say to us without being asked: that its tools changed, and a question to a person if there is one.
+pub(crate) struct Ear {
+    server: String,
+    person: Option<Person>,
+    changed: Arc<Notify>,
+}
+
+impl Ear {
+    pub(crate) fn new(server: &str, person: Option<Person>, changed: &Arc<Notify>) -> Ear {
+        Ear {
+            server: server.to_owned(),
+            person,
+            changed: Arc::clone(changed),
+        }
+    }
+}
+
+impl rmcp::ClientHandler for Ear {
+    fn get_info(&self) -> ClientConfig {
+        let me = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
+        let offers = self.person.as_ref().map(|_| Person::offers()).unwrap_or_default();
+        ClientConfig::new(offers, me)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn create_elicitation(
+        &self,
+        asked: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        match &self.person {
+            Some(person) => person.ask(&self.server, asked).await,
+            None => Err(ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                "elicitation is not offered",
+                None,
+            )),
+        }
+    }
+
+    #[expect(deprecated, reason = "older servers still ask for it, and are refused")]
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "roots are not offered",
+            None,
+        ))
+    }
+}

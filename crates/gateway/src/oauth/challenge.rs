@@ -1,0 +1,88 @@
+//! What a server says when it wants a login, or a better one: the `WWW-Authenticate` header.
+
+use http::HeaderMap;
+use http::header::WWW_AUTHENTICATE;
+
+/// Scopes that are read of one challenge.
+const SCOPES: usize = 50;
+
+/// A challenge of the kind `Bearer`; everything in it is the server's word.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Challenge {
+    /// Where its metadata is.
+    pub(crate) metadata: Option<String>,
+    /// What a token must allow.
+    pub(crate) scopes: Vec<String>,
+    error: Option<String>,
+}
+
+impl Challenge {
+    /// The first challenge of its kind; none is the same as an empty one.
+    pub(crate) fn read(headers: &HeaderMap) -> Challenge {
+        let values = headers.get_all(WWW_AUTHENTICATE).iter();
+        let mut challenges = values.filter_map(|value| bearer(value.to_str().ok()?));
+        challenges.next().unwrap_or_default()
+    }
+
+    /// The token is good, and not for this.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.error.as_deref() == Some("insufficient_scope")
+    }
+}
+
+fn bearer(text: &str) -> Option<Challenge> {
+    let mut found: Option<Challenge> = None;
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        if word.is_empty() {
+            return found;
+        }
+        let Some(after) = after.strip_prefix('=') else {
+            // A word without a value names a kind; the next kind ends ours.
+            if found.is_some() {
+                return found;
+            }
+            found = word.eq_ignore_ascii_case("bearer").then(Challenge::default);
+            rest = after;
+            continue;
+        };
+        let (value, after) = value(after);
+        rest = after;
+        if let Some(challenge) = &mut found {
+            match word.to_ascii_lowercase().as_str() {
+                "resource_metadata" => challenge.metadata = Some(value),
+                "scope" => {
+                    let scopes = value.split(' ').filter(|scope| !scope.is_empty());
+                    challenge.scopes = scopes.take(SCOPES).map(str::to_owned).collect();
+                }
+                "error" => challenge.error = Some(value),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A value, quoted or not, and what comes after it.
+fn value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
+        let (value, after) = text.split_at(end);
+        return (value.to_owned(), after);
+    };
+    let mut value = String::new();
+    let mut letters = quoted.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return (value, quoted.get(at + 1..).unwrap_or_default()),
+            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+            letter => value.push(letter),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests;

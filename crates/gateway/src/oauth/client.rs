@@ -1,0 +1,161 @@
+//! Who this program is to an authorization server: configured, named by a document, or registered now.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use url::form_urlencoded::byte_serialize;
+
+use super::metadata::Authority;
+use super::{MOST, OAuthError, WITHIN, failed};
+use crate::credential::Environment;
+use crate::http::{HttpError, body};
+use crate::servers::OAuthClient;
+use crate::vault::Vault;
+
+const STEP: &str = "registration";
+
+/// How the program shows to a token endpoint that it is itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Method {
+    /// It has nothing to show but the proof that it began the login.
+    #[serde(rename = "none")]
+    None,
+    #[serde(rename = "client_secret_basic")]
+    Basic,
+    #[serde(rename = "client_secret_post")]
+    Post,
+}
+
+impl Method {
+    /// The best one with a secret that the authorization server takes.
+    fn secret(authority: &Authority) -> Method {
+        let takes = |name: &str| {
+            authority
+                .token_endpoint_auth_methods_supported
+                .iter()
+                .any(|method| method == name)
+        };
+        if takes("client_secret_post") && !takes("client_secret_basic") {
+            Method::Post
+        } else {
+            Method::Basic
+        }
+    }
+
+    /// The one to register for: no secret is easiest to keep.
+    fn wished(authority: &Authority) -> Method {
+        let methods = &authority.token_endpoint_auth_methods_supported;
+        if methods.is_empty() || methods.iter().any(|method| method == "none") {
+            Method::None
+        } else {
+            Method::secret(authority)
+        }
+    }
+}
+
+/// A client of one authorization server, never shown to another.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Identity {
+    pub(super) id: String,
+    secret: Option<String>,
+    method: Method,
+}
+
+impl Identity {
+    /// Who we are there.
+    pub(super) async fn find(
+        client: &reqwest::Client,
+        authority: &Authority,
+        configured: &OAuthClient,
+        (environment, vault): (&Environment, &Vault),
+        back: &str,
+    ) -> Result<Identity, OAuthError> {
+        if let Some(id) = &configured.id {
+            let secret = configured
+                .secret
+                .as_ref()
+                .map(|secret| secret.resolve(environment, vault))
+                .transpose();
+            let secret = secret.map_err(OAuthError::Secret)?;
+            let method = secret.as_ref().map_or(Method::None, |_| Method::secret(authority));
+            return Ok(Identity {
+                id: id.clone(),
+                secret: secret.map(|secret| secret.reveal().to_owned()),
+                method,
+            });
+        }
+        match &configured.document {
+            Some(document) if authority.client_id_metadata_document_supported => Ok(Identity {
+                id: document.to_string(),
+                secret: None,
+                method: Method::None,
+            }),
+            _ => register(client, authority, back).await,
+        }
+    }
+
+    /// Adds to a request to a token endpoint what shows who asks.
+    pub(super) fn sign<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<String> {
+        match (self.method, &self.secret) {
+            (Method::Basic, Some(secret)) => {
+                let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+                let pair = format!("{}:{}", part(&self.id), part(secret));
+                return Some(format!("Basic {}", STANDARD.encode(pair)));
+            }
+            (Method::Post, Some(secret)) => form.push(("client_secret", secret)),
+            _ => {}
+        }
+        form.push(("client_id", &self.id));
+        None
+    }
+}
+
+/// Registers this program, as the authorization server offers.
+async fn register(client: &reqwest::Client, authority: &Authority, back: &str) -> Result<Identity, OAuthError> {
+    #[derive(Deserialize)]
+    struct Registered {
+        client_id: String,
+        #[serde(default)]
+        client_secret: Option<String>,
+        #[serde(default)]
+        token_endpoint_auth_method: Option<Method>,
+    }
+    let Some(endpoint) = &authority.registration_endpoint else {
+        return Err(OAuthError::Refused {
+            step: STEP,
+            detail: "it offers none; give the server's entry `oauth: { client_id: … }`".to_owned(),
+        });
+    };
+    let wished = Method::wished(authority);
+    let wish = json!({
+        "client_name": "Ringfence", "redirect_uris": [back], "token_endpoint_auth_method": wished,
+        "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+        "application_type": "native",
+    });
+    let request = client
+        .post(endpoint.clone())
+        .header("content-type", "application/json")
+        .body(wish.to_string())
+        .timeout(WITHIN);
+    let response = request
+        .send()
+        .await
+        .map_err(|error| failed(STEP, &HttpError::Request(error.without_url())))?;
+    let status = response.status();
+    let text = body(response, MOST).await.map_err(|error| failed(STEP, &error))?;
+    if !status.is_success() {
+        let detail = status.to_string();
+        return Err(OAuthError::Refused { step: STEP, detail });
+    }
+    let registered: Registered = serde_json::from_slice(&text).map_err(|_| OAuthError::Refused {
+        step: STEP,
+        detail: "its answer names no client of a kind that is known".to_owned(),
+    })?;
+    Ok(Identity {
+        id: registered.client_id,
+        method: registered.token_endpoint_auth_method.unwrap_or(wished),
+        secret: registered.client_secret,
+    })
+}

@@ -1,0 +1,145 @@
+//! Spans on their way to a collector: OTLP over HTTP, as JSON.
+
+use std::time::Duration;
+
+use ringfence_journal::{Attribute, Span, SpanKind};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::http::{self, HttpError};
+
+/// Where collectors take spans, below their base address.
+const TRACES: &str = "/v1/traces";
+/// The longest that a collector may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that a collector may answer.
+const ANSWER: usize = 64 * 1024;
+
+/// A collector that takes spans.
+#[derive(Debug, Clone)]
+pub struct Otlp {
+    client: reqwest::Client,
+    address: Url,
+}
+
+/// Why spans did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum OtlpError {
+    /// The address is not one.
+    #[error("`{0}` is not the address of a collector; write it like `http://127.0.0.1:4318`")]
+    Address(String),
+    /// There is no client to send with.
+    #[error("cannot make an HTTP client")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The collector was not reached, or did not answer.
+    #[error("the collector did not answer")]
+    Send(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The collector says that it is too busy.
+    #[error("the collector answers with status {0}; it may take them later")]
+    Busy(u16),
+    /// The collector does not want them.
+    #[error("the collector answers with status {0}")]
+    Refused(u16),
+}
+
+impl OtlpError {
+    /// Whether the same spans may arrive when they are sent again.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, OtlpError::Send(_) | OtlpError::Busy(_))
+    }
+}
+
+impl Otlp {
+    /// The collector at a base address, such as `http://127.0.0.1:4318`; one that names `/v1/traces` is taken as it is.
+    pub fn new(endpoint: &str) -> Result<Otlp, OtlpError> {
+        let wrong = || OtlpError::Address(endpoint.to_owned());
+        let mut address: Url = endpoint.parse().map_err(|_| wrong())?;
+        if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
+            return Err(wrong());
+        }
+        let path = address.path().trim_end_matches('/').to_owned();
+        if !path.ends_with(TRACES) {
+            address.set_path(&format!("{path}{TRACES}"));
+        }
+        let client = http::client().map_err(|error| OtlpError::Client(Box::new(error)))?;
+        Ok(Otlp { client, address })
+    }
+
+    /// Sends spans.
+    pub async fn send(&self, spans: &[Span]) -> Result<(), OtlpError> {
+        let request = self
+            .client
+            .post(self.address.clone())
+            .header(::http::header::CONTENT_TYPE, "application/json")
+            .body(document(spans).to_string())
+            .timeout(PATIENCE);
+        let failed = |error: HttpError| OtlpError::Send(Box::new(error));
+        let response = request
+            .send()
+            .await
+            .map_err(|error| failed(HttpError::Request(error)))?;
+        let status = response.status();
+        http::body(response, ANSWER).await.map_err(failed)?;
+        match status.as_u16() {
+            200..=299 => Ok(()),
+            code @ (429 | 502..=504) => Err(OtlpError::Busy(code)),
+            code => Err(OtlpError::Refused(code)),
+        }
+    }
+}
+
+fn document(spans: &[Span]) -> Value {
+    let resource = [
+        ("service.name", "ringfence"),
+        ("service.version", env!("CARGO_PKG_VERSION")),
+    ];
+    let resource: Vec<Value> = resource
+        .iter()
+        .map(|(key, value)| json!({ "key": key, "value": { "stringValue": value } }))
+        .collect();
+    let spans: Vec<Value> = spans.iter().map(span).collect();
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": resource },
+        "scopeSpans": [{ "scope": { "name": "ringfence", "version": env!("CARGO_PKG_VERSION") }, "spans": spans }],
+    }] })
+}
+
+fn span(span: &Span) -> Value {
+    let kind = match span.kind {
+        SpanKind::Server => 2,
+        SpanKind::Client => 3,
+    };
+    let attribute = |(key, value): &(&str, Attribute)| {
+        let value = match value {
+            Attribute::Text(text) => json!({ "stringValue": text }),
+            // 64-bit numbers are texts in JSON.
+            Attribute::Number(number) => json!({ "intValue": number.to_string() }),
+        };
+        json!({ "key": key, "value": value })
+    };
+    let status = match &span.error {
+        Some(code) => json!({ "code": 2, "message": code }),
+        None => json!({ "code": 1 }),
+    };
+    let mut object = json!({
+        "traceId": hex(&span.trace),
+        "spanId": hex(&span.id),
+        "name": span.name,
+        "kind": kind,
+        "startTimeUnixNano": span.began.as_nanosecond().to_string(),
+        "endTimeUnixNano": span.ended.as_nanosecond().to_string(),
+        "attributes": span.attributes.iter().map(attribute).collect::<Vec<_>>(),
+        "status": status,
+    });
+    if let Some(parent) = &span.parent {
+        object["parentSpanId"] = Value::String(hex(parent));
+    }
+    object
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! Secrets in an encrypted file: each sealed by itself, bound to its name, under a key that lies elsewhere.
+//!
+//! The file is `vault.json` in the data folder. The key is made from `RINGFENCE_VAULT_PASSPHRASE` where that is set, else it is
+//! the file `vault.key` in the user's configuration folder, readable by its owner only. Names are not secret, values are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::pbkdf2;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::credential::{Environment, Secret};
+use crate::keep::{read_bounded, replace};
+
+const VERSION: u32 = 1;
+const MOST: u64 = 16 << 20;
+const LONGEST_NAME: usize = 128;
+const LONGEST_VALUE: usize = 64 * 1024;
+const KEY: usize = 32;
+const SALT: usize = 16;
+/// What one guess of a passphrase costs: about a third of a second. Tests guess often.
+const ROUNDS: u32 = if cfg!(test) { 1_000 } else { 600_000 };
+/// Sealed with every vault, so that a wrong key is told from a damaged secret.
+const CHECK: &str = "";
+
+/// Why a secret cannot be had or kept; it never holds one.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// A file cannot be read or written.
+    #[error("cannot use `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others could read the key.
+    #[error("`{}` is open to others (mode {mode:o})", path.display())]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// There is a vault, and no key to it.
+    #[error("there is no key to the vault: `{}` is missing and RINGFENCE_VAULT_PASSPHRASE is not set", .0.display())]
+    NoKey(PathBuf),
+    /// The key is another vault's, or the passphrase is wrong.
+    #[error("the key does not open the vault `{}`", .0.display())]
+    WrongKey(PathBuf),
+    /// What is there is not what was written.
+    #[error("the vault `{}` is damaged: {what}", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What of it.
+        what: String,
+    },
+    /// A name that cannot be one.
+    #[error("`{0}` cannot be a name: at most 128 letters, digits and `._/-`")]
+    Name(String),
+    /// A value that is too long or empty.
+    #[error("a secret has 1 byte to 64 KiB")]
+    Length,
+    /// The system gave no random bytes.
+    #[error("the system gave no random bytes")]
+    Entropy,
+}
+
+impl VaultError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            VaultError::File { .. } => "look at the data folder and its permissions",
+            VaultError::Exposed { .. } => {
+                "take the permissions of group and others away, and renew what is in the vault"
+            }
+            VaultError::NoKey(_) => "restore the key, or move `vault.json` away and set the secrets again",
+            VaultError::WrongKey(_) => "use the key or the passphrase that the vault was made with",
+            VaultError::Damaged { .. } => "restore `vault.json` from a copy, or move it away and set the secrets again",
+            VaultError::Name(_) => "choose another name, such as `github`",
+            VaultError::Length => "give the secret itself, on standard input",
+            VaultError::Entropy => "try again",
+        }
+    }
+}
+
+/// A vault that may not be there yet; clones share its key.
+#[derive(Clone)]
+pub struct Vault {
+    file: PathBuf,
+    unlock: Unlock,
+    /// The key that was made last, and its salt: a passphrase takes a while.
+    made: Arc<Mutex<Option<(String, Arc<LessSafeKey>)>>>,
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vault({})", self.file.display())
+    }
+}
+
+#[derive(Clone)]
+enum Unlock {
+    Passphrase(Secret),
+    File(PathBuf),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    /// Of the passphrase, if the key is made from one.
+    salt: String,
+    check: String,
+    secrets: BTreeMap<String, String>,
+}
+
+impl Vault {
+    /// The vault of a data folder; `environment` says where its key is.
+    pub fn find(home: &Path, environment: &Environment) -> Vault {
+        let given = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let unlock = match given("RINGFENCE_VAULT_PASSPHRASE") {
+            Some(passphrase) => Unlock::Passphrase(Secret::new(passphrase)),
+            None => {
+                let folder = given("XDG_CONFIG_HOME").map(PathBuf::from);
+                let folder = folder.or_else(|| given("HOME").map(|home| Path::new(&home).join(".config")));
+                let folder = folder.map_or_else(|| home.to_owned(), |folder| folder.join("ringfence"));
+                Unlock::File(folder.join("vault.key"))
+            }
+        };
+        Vault {
+            file: home.join("vault.json"),
+            unlock,
+            made: Arc::default(),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// What secrets are called; needs no key.
+    pub fn names(&self) -> Result<Vec<String>, VaultError> {
+        let document = self.read()?;
+        Ok(document.map_or_else(Vec::new, |document| document.secrets.into_keys().collect()))
+    }
+
+    /// One secret.
+    pub fn get(&self, name: &str) -> Result<Option<Secret>, VaultError> {
+        let Some(document) = self.read()? else { return Ok(None) };
+        let Some(sealed) = document.secrets.get(name) else {
+            return Ok(None);
+        };
+        let key = self.key(&document)?;
+        let value = open(&key, name, sealed).ok_or_else(|| self.damaged(format!("the secret `{name}`")))?;
+        let text = String::from_utf8(value).map_err(|_| self.damaged(format!("the secret `{name}`")))?;
+        Ok(Some(Secret::new(text)))
+    }
+
+    /// Keeps a secret, instead of the one of that name.
+    pub fn set(&self, name: &str, value: &Secret) -> Result<(), VaultError> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(fits) {
+            return Err(VaultError::Name(name.chars().take(LONGEST_NAME).collect()));
+        }
+        if value.reveal().is_empty() || value.reveal().len() > LONGEST_VALUE {
+            return Err(VaultError::Length);
+        }
+        let _lock = self.lock()?;
+        let (mut document, key) = match self.read()? {
+            Some(document) => {
+                let key = self.key(&document)?;
+                (document, key)
+            }
+            None => self.begin()?,
+        };
+        document
+            .secrets
+            .insert(name.to_owned(), seal(&key, name, value.reveal())?);
+        self.write(&document)
+    }
+
+    /// Forgets a secret; answers whether there was one.
+    pub fn remove(&self, name: &str) -> Result<bool, VaultError> {
+        let _lock = self.lock()?;
+        let Some(mut document) = self.read()? else {
+            return Ok(false);
+        };
+        let was_there = document.secrets.remove(name).is_some();
+        if was_there {
+            self.write(&document)?;
+        }
+        Ok(was_there)
+    }
+
+    fn begin(&self) -> Result<(Document, Arc<LessSafeKey>), VaultError> {
+        let salt = STANDARD.encode(random::<SALT>()?.as_slice());
+        if let Unlock::File(path) = &self.unlock
+            && matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
+        {
+            let text = Zeroizing::new(STANDARD.encode(random::<KEY>()?.as_slice()));
+            replace(path, text.as_bytes()).map_err(|source| failed(path, source))?;
+        }
+        let key = self.raw_key(&salt)?;
+        let document = Document {
+            version: VERSION,
+            check: seal(&key, CHECK, "ringfence")?,
+            salt,
+            secrets: BTreeMap::new(),
+        };
+        Ok((document, key))
+    }
+
+    /// The key, if it is the one that this vault was made with.
+    fn key(&self, document: &Document) -> Result<Arc<LessSafeKey>, VaultError> {
+        let key = self.raw_key(&document.salt)?;
+        match open(&key, CHECK, &document.check) {
+            Some(_) => Ok(key),
+            None => Err(VaultError::WrongKey(self.file.clone())),
+        }
+    }
+
+    fn raw_key(&self, salt: &str) -> Result<Arc<LessSafeKey>, VaultError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Unlock::Passphrase(_), Some((of, key))) = (&self.unlock, &*made)
+            && of == salt
+        {
+            return Ok(Arc::clone(key));
+        }
+        let mut bytes = Zeroizing::new([0_u8; KEY]);
+        match &self.unlock {
+            Unlock::Passphrase(passphrase) => {
+                let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
+                let passphrase = passphrase.reveal().as_bytes();
+                pbkdf2::derive(
+                    pbkdf2::PBKDF2_HMAC_SHA256,
+                    rounds,
+                    salt.as_bytes(),
+                    passphrase,
+                    &mut *bytes,
+                );
+            }
+            Unlock::File(path) => self.key_file(path, &mut bytes)?,
+        }
+        let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice());
+        let key = key.map_err(|_| self.damaged("its key".to_owned()))?;
+        let key = Arc::new(LessSafeKey::new(key));
+        *made = Some((salt.to_owned(), Arc::clone(&key)));
+        Ok(key)
+    }
+
+    fn key_file(&self, path: &Path, bytes: &mut [u8; KEY]) -> Result<(), VaultError> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let text = match read_bounded(path, 1024) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(VaultError::NoKey(path.to_owned())),
+            Err(source) => return Err(failed(path, source)),
+        };
+        let found = path.metadata().map_err(|source| failed(path, source))?;
+        let mode = found.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let path = path.to_owned();
+            return Err(VaultError::Exposed { path, mode });
+        }
+        let decoded = STANDARD.decode(text.trim_ascii()).map(Zeroizing::new);
+        match decoded.ok().and_then(|key| <[u8; KEY]>::try_from(key.as_slice()).ok()) {
+            Some(key) => bytes.copy_from_slice(&key),
+            None => return Err(self.damaged(format!("`{}` holds no key", path.display()))),
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<File, VaultError> {
+        let path = self.file.with_extension("lock");
+        crate::keep::lock(&path).map_err(|source| failed(&path, source))
+    }
+
+    fn read(&self) -> Result<Option<Document>, VaultError> {
+        let text = match read_bounded(&self.file, MOST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(failed(&self.file, source)),
+        };
+        let document: Document = serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
+        if document.version != VERSION {
+            return Err(self.damaged(format!("version {} is not known", document.version)));
+        }
+        Ok(Some(document))
+    }
+
+    fn write(&self, document: &Document) -> Result<(), VaultError> {
+        serde_json::to_vec(document)
+            .map_err(io::Error::from)
+            .and_then(|text| replace(&self.file, &text))
+            .map_err(|source| failed(&self.file, source))
+    }
+
+    fn damaged(&self, what: String) -> VaultError {
+        let path = self.file.clone();
+        VaultError::Damaged { path, what }
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> VaultError {
+    let path = path.to_owned();
+    VaultError::File { path, source }
+}
+
+fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, VaultError> {
+    let mut bytes = Zeroizing::new([0; N]);
+    getrandom::fill(bytes.as_mut_slice()).map_err(|_| VaultError::Entropy)?;
+    Ok(bytes)
+}
+
+/// Nonce and ciphertext, bound to the name.
+fn seal(key: &LessSafeKey, name: &str, value: &str) -> Result<String, VaultError> {
+    let nonce = random::<NONCE_LEN>()?;
+    let mut sealed = value.as_bytes().to_vec();
+    key.seal_in_place_append_tag(
+        Nonce::assume_unique_for_key(*nonce),
+        Aad::from(name.as_bytes()),
+        &mut sealed,
+    )
+    .map_err(|_| VaultError::Length)?;
+    Ok(STANDARD.encode([nonce.as_slice(), &sealed].concat()))
+}
+
+fn open(key: &LessSafeKey, name: &str, sealed: &str) -> Option<Vec<u8>> {
+    let bytes = STANDARD.decode(sealed).ok()?;
+    let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let mut sealed = Zeroizing::new(sealed.to_vec());
+    let value = key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut sealed).ok()?;
+    Some(value.to_vec())
+}
+
+#[cfg(test)]
+mod tests;

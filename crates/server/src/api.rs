@@ -1,0 +1,153 @@
+//! The JSON API at `/api/v1`: runs, sessions, events. A caller sees what is its own; an operator sees everything.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::routing::MethodRouter;
+use axum::{Json, Router};
+use http::StatusCode;
+use ringfence_engine::Engine;
+use ringfence_engine::kept::{ReadError, Session};
+use ringfence_journal::SessionId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+
+mod document;
+mod events;
+mod runs;
+mod sessions;
+
+/// Rows of a list that says nothing of its own, and the most of any.
+const PAGE: u32 = 50;
+const MOST: u32 = 500;
+
+/// What the routes share.
+#[derive(Debug)]
+struct Api {
+    engine: Arc<Engine>,
+    /// Turns true when the server ends: streams end with it.
+    closing: watch::Receiver<bool>,
+    /// Places for streams of events, of which each reads the journal on its own.
+    streams: Arc<Semaphore>,
+}
+
+/// A path: what answers there, and how the document describes it.
+struct Path {
+    path: &'static str,
+    methods: MethodRouter<Arc<Api>>,
+    described: Value,
+}
+
+pub(crate) fn routes(engine: Arc<Engine>, closing: watch::Receiver<bool>) -> Router {
+    let api = Arc::new(Api {
+        engine,
+        closing,
+        streams: Arc::new(Semaphore::new(events::MOST)),
+    });
+    let mut router = Router::new();
+    for path in paths() {
+        router = router.route(path.path, path.methods);
+    }
+    router.with_state(api)
+}
+
+/// Every path of the API.
+fn paths() -> Vec<Path> {
+    let mut paths = runs::paths();
+    paths.extend(sessions::paths());
+    paths.extend(events::paths());
+    paths.push(document::path());
+    paths
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize)]
+struct Page<T> {
+    items: Vec<T>,
+    /// What `cursor` brings the next page; none at the end.
+    next: Option<String>,
+}
+
+/// Which page of a list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    cursor: Option<String>,
+    limit: Option<u32>,
+    session: Option<SessionId>,
+    state: Option<String>,
+}
+
+impl Which {
+    fn limit(&self) -> u32 {
+        self.limit.unwrap_or(PAGE).clamp(1, MOST)
+    }
+
+    /// The last row of the page before.
+    fn before<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        let parsed = cursor.parse().map_err(|_| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "api.cursor",
+                "`cursor` is not one that a page gave",
+            )
+            .hint("give `next` of the page before, or leave it out")
+        });
+        parsed.map(Some)
+    }
+}
+
+/// The rows of a page that was asked for with one row more, to see whether there is another.
+fn page<R, T>(mut rows: Vec<R>, limit: u32, id: impl Fn(&R) -> String, view: impl Fn(R) -> T) -> Page<T> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(id);
+    Page {
+        items: rows.into_iter().map(view).collect(),
+        next,
+    }
+}
+
+fn bad_query(rejection: &QueryRejection) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "api.query", rejection.body_text())
+        .hint("`/api/v1/openapi.json` names what each path understands")
+}
+
+fn unread(error: &ReadError) -> Problem {
+    Problem::ours(error.code(), error)
+}
+
+fn parsed<T: std::str::FromStr<Err = ringfence_journal::IdError>>(text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: ringfence_journal::IdError| {
+        Problem::new(StatusCode::BAD_REQUEST, "api.id", error.to_string()).hint("lists give ids")
+    })
+}
+
+fn no_session(id: SessionId) -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "session.unknown",
+        format!("there is no session `{id}`"),
+    )
+    .hint("`GET /api/v1/sessions` lists them")
+}
+
+impl Api {
+    /// A session that the caller may see. Another's does not exist for it.
+    async fn session(&self, caller: Caller, id: SessionId) -> Result<Session, Problem> {
+        let found = self.engine.store().session(id).await.map_err(|error| unread(&error))?;
+        found
+            .filter(|session| caller.sees(session.principal))
+            .ok_or_else(|| no_session(id))
+    }
+}
+
+type Answer<T> = Result<Json<T>, Problem>;
+type Shared = State<Arc<Api>>;

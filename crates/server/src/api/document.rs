@@ -1,0 +1,158 @@
+//! The OpenAPI document: every path says of itself what it takes and gives.
+
+use axum::Json;
+use axum::routing::get;
+use serde_json::{Map, Value, json};
+
+use super::{Path, paths};
+use crate::mcp::run_schemas;
+
+pub(super) fn path() -> Path {
+    Path {
+        path: "/api/v1/openapi.json",
+        methods: get(show),
+        described: json!({ "get": described("This document", "200", &json!({ "type": "object" })) }),
+    }
+}
+
+async fn show() -> Json<Value> {
+    Json(document())
+}
+
+/// The whole document.
+pub(super) fn document() -> Value {
+    let paths: Map<String, Value> = paths()
+        .into_iter()
+        .map(|path| (path.path.to_owned(), with_parameters(path.path, path.described)))
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ringfence",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Runs, sessions and events. Each caller sees what is its own; scope `operator` sees everything.",
+        },
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer", "description": "`ringfence token create`" },
+            },
+            "schemas": schemas(),
+        },
+    })
+}
+
+/// The segments of a path in braces are parameters of all its methods.
+fn with_parameters(path: &str, mut described: Value) -> Value {
+    if path.contains("{id}") {
+        let id = json!([{ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }]);
+        described["parameters"] = id;
+    }
+    described
+}
+
+/// A method that answers with `schema`.
+pub(super) fn described(summary: &str, status: &str, schema: &Value) -> Value {
+    json!({
+        "summary": summary,
+        "responses": {
+            status: { "description": summary, "content": { "application/json": { "schema": schema } } },
+            "default": {
+                "description": "A refusal or a fault",
+                "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
+            },
+        },
+    })
+}
+
+/// A method that answers with one thing.
+pub(super) fn one(summary: &str, schema: &str) -> Value {
+    described(
+        summary,
+        "200",
+        &json!({ "$ref": format!("#/components/schemas/{schema}") }),
+    )
+}
+
+/// A method that answers with a page of things.
+pub(super) fn list(summary: &str, schema: &str, filters: &[&str]) -> Value {
+    let page = json!({
+        "type": "object",
+        "required": ["items", "next"],
+        "properties": {
+            "items": { "type": "array", "items": { "$ref": format!("#/components/schemas/{schema}") } },
+            "next": { "type": ["string", "null"], "description": "`cursor` of the next page" },
+        },
+    });
+    let mut described = described(summary, "200", &page);
+    let limit = json!({ "type": "integer", "minimum": 1, "maximum": super::MOST, "default": super::PAGE });
+    let mut parameters = vec![
+        json!({ "name": "cursor", "in": "query", "schema": { "type": "string" } }),
+        json!({ "name": "limit", "in": "query", "schema": limit }),
+    ];
+    let filters = filters
+        .iter()
+        .map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string" } }));
+    parameters.extend(filters);
+    described["parameters"] = Value::Array(parameters);
+    described
+}
+
+/// A method that answers with a stream of events.
+pub(super) fn stream(summary: &str) -> Value {
+    json!({
+        "summary": summary,
+        "description": "Server-sent events. `id` is the event's number, `data` a record of the journal as `audit export` prints it.",
+        "parameters": [
+            { "name": "Last-Event-ID", "in": "header", "schema": { "type": "integer" } },
+            { "name": "after", "in": "query", "schema": { "type": "integer" } },
+        ],
+        "responses": {
+            "200": { "description": summary, "content": { "text/event-stream": { "schema": { "type": "string" } } } },
+        },
+    })
+}
+
+fn schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let time = json!({ "type": "string", "format": "date-time" });
+    let maybe_time = json!({ "type": ["string", "null"], "format": "date-time" });
+    json!({
+        "Problem": {
+            "type": "object",
+            "required": ["code", "message", "hint"],
+            "properties": {
+                "code": { "type": "string", "description": "stable" },
+                "message": text,
+                "hint": { "type": ["string", "null"], "description": "what to do next" },
+                "rule": { "type": "string", "description": "the rule or key that refused" },
+            },
+        },
+        "RunRow": {
+            "type": "object",
+            "required": ["execution_id", "session_id", "language", "status", "started", "ended"],
+            "properties": {
+                "execution_id": text, "session_id": text, "language": text, "status": text,
+                "started": time, "ended": maybe_time,
+            },
+        },
+        "RunAsk": run_schemas().map(|(ask, _)| ask),
+        "Run": run_schemas().map(|(_, run)| run),
+        "Session": {
+            "type": "object",
+            "required": ["session_id", "state", "principal", "policy", "backend", "created", "used", "runs"],
+            "properties": {
+                "session_id": text,
+                "state": { "enum": ["open", "closed", "lost"] },
+                "principal": text,
+                "policy": { "type": "object", "properties": { "name": text, "digest": text } },
+                "backend": text,
+                "created": time,
+                "used": time,
+                "runs": { "type": "integer" },
+                "newest": { "type": "array", "items": { "$ref": "#/components/schemas/RunRow" } },
+            },
+        },
+    })
+}

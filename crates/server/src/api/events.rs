@@ -1,0 +1,218 @@
+//! The journal as it grows, as server-sent events that resume after any of them without loss.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use ringfence_engine::kept::{Numbered, ReadError, Tail};
+use ringfence_journal::SessionId;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::document::stream;
+use super::{Api, Path, Shared, bad_query, parsed, unread};
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+
+/// Streams at once.
+pub(super) const MOST: usize = 64;
+/// A client hears something at least so often.
+const ALIVE: Duration = Duration::from_secs(15);
+/// Owners of sessions that a stream remembers.
+const OWNERS: usize = 10_000;
+const LAST: &str = "last-event-id";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    /// The number of the event after which to begin.
+    after: Option<u64>,
+}
+
+pub(super) fn paths() -> Vec<Path> {
+    vec![
+        Path {
+            path: "/api/v1/events",
+            methods: get(all),
+            described: json!({ "get": stream("Everything that happens from now on, or after `Last-Event-ID`") }),
+        },
+        Path {
+            path: "/api/v1/sessions/{id}/events",
+            methods: get(of_session),
+            described: json!({ "get": stream("What happened in a session from its beginning, and goes on to") }),
+        },
+    ]
+}
+
+async fn all(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    query: Result<Query<From>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let last = api.engine.store().last_record().await.map_err(|error| unread(&error))?;
+    let after = asked(&headers, query, last)?.unwrap_or(last);
+    follow(api, caller, None, after).await
+}
+
+async fn of_session(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+    headers: HeaderMap,
+    query: Result<Query<From>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let session = api.session(caller, parsed(&id)?).await?.id;
+    let store = api.engine.store();
+    let last = store.last_record().await.map_err(|error| unread(&error))?;
+    let after = match asked(&headers, query, last)? {
+        Some(after) => after,
+        None => {
+            let first = store.first_record(session).await.map_err(|error| unread(&error))?;
+            first.map_or(last, |first| first.saturating_sub(1))
+        }
+    };
+    follow(api, caller, Some(session), after).await
+}
+
+/// The event after which the client wants to go on; one that never was cannot be gone on from.
+fn asked(headers: &HeaderMap, query: Result<Query<From>, QueryRejection>, last: u64) -> Result<Option<u64>, Problem> {
+    let Query(from) = query.map_err(|rejection| bad_query(&rejection))?;
+    let wrong = || {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "events.id",
+            "`Last-Event-ID` is not an event of this journal",
+        )
+        .hint("leave it out to begin now, or use `?after=0` to begin with the first")
+    };
+    let after = match headers.get(LAST) {
+        Some(value) => Some(
+            value
+                .to_str()
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(wrong)?,
+        ),
+        None => from.after,
+    };
+    match after {
+        Some(after) if after > last => Err(wrong()),
+        after => Ok(after),
+    }
+}
+
+async fn follow(api: Arc<Api>, caller: Caller, only: Option<SessionId>, after: u64) -> Result<Response, Problem> {
+    let Ok(place) = Arc::clone(&api.streams).try_acquire_owned() else {
+        return Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "events.full",
+            format!("{MOST} streams of events are open"),
+        )
+        .hint("close one, or try again later")
+        .retry(ALIVE));
+    };
+    let tail = api
+        .engine
+        .store()
+        .tail_after(after)
+        .await
+        .map_err(|error| unread(&error))?;
+    let follow = Follow {
+        tail,
+        closing: api.closing.clone(),
+        api,
+        caller,
+        only,
+        owners: HashMap::new(),
+        _place: place,
+    };
+    // The first words go out at once: a client sees that it is heard.
+    let hello = futures::stream::once(async { Ok(Bytes::from_static(b"retry: 1000\n: hello\n\n")) });
+    let events = futures::stream::unfold(Some(follow), step);
+    let body = Body::from_stream(futures::StreamExt::chain(hello, events));
+    Ok(([(CONTENT_TYPE, "text/event-stream")], body).into_response())
+}
+
+/// One client that follows the journal.
+struct Follow {
+    api: Arc<Api>,
+    caller: Caller,
+    only: Option<SessionId>,
+    tail: Tail,
+    /// Whether the caller may see what happens in a session.
+    owners: HashMap<SessionId, bool>,
+    closing: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+}
+
+async fn step(follow: Option<Follow>) -> Option<(Result<Bytes, ReadError>, Option<Follow>)> {
+    let mut follow = follow?;
+    let page = tokio::select! {
+        biased;
+        // The server ends, or is gone: so does the stream.
+        _ = follow.closing.wait_for(|closing| *closing) => return None,
+        page = tokio::time::timeout(ALIVE, follow.tail.next_page()) => page,
+    };
+    let text = match page {
+        Err(_) => Ok(": alive\n\n".to_owned()),
+        Ok(Ok(page)) => follow.text(page).await,
+        Ok(Err(error)) => Err(error),
+    };
+    match text {
+        Ok(text) => Some((Ok(text.into()), Some(follow))),
+        Err(error) => {
+            tracing::error!(%error, "a stream of events broke");
+            Some((Err(error), None))
+        }
+    }
+}
+
+impl Follow {
+    async fn text(&mut self, page: Vec<Numbered>) -> Result<String, ReadError> {
+        let mut text = String::new();
+        let mut hidden = None;
+        for Numbered { n, record } in page {
+            if !self.shows(record.session).await? {
+                hidden = Some(n);
+                continue;
+            }
+            hidden = None;
+            // Writing to a string does not fail.
+            let _ = write!(text, "id: {n}\nevent: record\ndata: {}\n\n", record.line());
+        }
+        if let Some(n) = hidden {
+            // Nothing to see, but the client goes on from here.
+            let _ = write!(text, "id: {n}\n\n");
+        }
+        Ok(text)
+    }
+
+    async fn shows(&mut self, session: SessionId) -> Result<bool, ReadError> {
+        if let Some(only) = self.only {
+            return Ok(only == session);
+        }
+        if self.caller.view().is_none() {
+            return Ok(true);
+        }
+        if let Some(known) = self.owners.get(&session) {
+            return Ok(*known);
+        }
+        let found = self.api.engine.store().session(session).await?;
+        let shows = found.is_some_and(|found| self.caller.sees(found.principal));
+        if self.owners.len() >= OWNERS {
+            self.owners.clear();
+        }
+        self.owners.insert(session, shows);
+        Ok(shows)
+    }
+}

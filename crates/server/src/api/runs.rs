@@ -1,0 +1,277 @@
+//! Runs: list, begin, show, cancel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use ringfence_engine::kept::{Execution, Executions};
+use ringfence_engine::{Engine, Progress, RunError, Trace, WaitError};
+use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::document::{list, one};
+use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+use crate::mcp::Fault;
+
+type JsonObject = serde_json::Map<String, Value>;
+
+/// The longest that a request waits for a run.
+const WAIT: Duration = Duration::from_secs(45);
+
+/// The most characters of what a client says of itself.
+const CLAIM: usize = 200;
+
+/// A run in a list.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    execution_id: ExecutionId,
+    session_id: SessionId,
+    language: String,
+    status: Status,
+    started: String,
+    ended: Option<String>,
+}
+
+impl From<Execution> for Row {
+    fn from(execution: Execution) -> Row {
+        Row {
+            execution_id: execution.id,
+            session_id: execution.session,
+            language: execution.language,
+            status: execution.status,
+            started: execution.started.to_string(),
+            ended: execution.ended.map(|ended| ended.to_string()),
+        }
+    }
+}
+
+/// How long to wait.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patience {
+    /// Seconds.
+    wait: Option<f64>,
+}
+
+impl Patience {
+    fn of(query: Result<Query<Patience>, QueryRejection>, usual: Duration) -> Result<Duration, Problem> {
+        let Query(patience) = query.map_err(|rejection| bad_query(&rejection))?;
+        let Some(seconds) = patience.wait else { return Ok(usual) };
+        let wait = Duration::try_from_secs_f64(seconds).map_err(|_| {
+            Problem::new(StatusCode::BAD_REQUEST, "api.query", "`wait` is no number of seconds").hint("say 0 to 45")
+        })?;
+        Ok(wait.min(WAIT))
+    }
+}
+
+pub(super) fn paths() -> Vec<Path> {
+    vec![
+        Path {
+            path: "/api/v1/runs",
+            methods: get(all).post(begin),
+            described: json!({
+                "get": list("Runs, newest first", "RunRow", &["session"]),
+                "post": asks(waits(one("Run code: the same as the tool `sandboxed_code_run`", "Run"))),
+            }),
+        },
+        Path {
+            path: "/api/v1/runs/{id}",
+            methods: get(show),
+            described: json!({ "get": waits(one("A run: where it stands, or its result", "Run")) }),
+        },
+        Path {
+            path: "/api/v1/runs/{id}/cancel",
+            methods: post(cancel),
+            described: json!({ "post": one("Kill a run; answers with how it ended", "Run") }),
+        },
+    ]
+}
+
+fn waits(mut described: Value) -> Value {
+    let wait = json!({ "type": "number", "minimum": 0, "maximum": WAIT.as_secs() });
+    described["parameters"] =
+        json!([{ "name": "wait", "in": "query", "description": "seconds to wait for its end", "schema": wait }]);
+    described
+}
+
+fn asks(mut described: Value) -> Value {
+    let schema = json!({ "$ref": "#/components/schemas/RunAsk" });
+    described["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    described["responses"]["202"] = json!({ "description": "It goes on; `Location` says where to ask for it" });
+    described
+}
+
+async fn all(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    query: Result<Query<Which>, QueryRejection>,
+) -> Answer<Page<Row>> {
+    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    let limit = which.limit();
+    let executions = Executions {
+        principal: caller.view(),
+        session: which.session,
+        before: which.before()?,
+        limit: Some(limit + 1),
+    };
+    let rows = api.engine.store().executions_of(executions).await;
+    let rows = rows.map_err(|error| unread(&error))?;
+    Ok(Json(page(rows, limit, |row| row.id.to_string(), Row::from)))
+}
+
+/// Begins a run and stays with it for a while. A client that leaves meanwhile never learns its id: the run ends.
+async fn begin(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    query: Result<Query<Patience>, QueryRejection>,
+    headers: HeaderMap,
+    body: Result<Json<JsonObject>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let wait = Patience::of(query, WAIT)?;
+    let Json(given) = body.map_err(|rejection| {
+        Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
+            .hint("send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}")
+    })?;
+    let mut ask = crate::mcp::ask(Some(given)).map_err(wrong)?;
+    ask.trace = Some(trace(&headers));
+    let begun = api.engine.begin(caller.principal, ask).await;
+    let id = begun.map_err(|error| failed(&error))?;
+    let left = Left {
+        engine: Arc::clone(&api.engine),
+        principal: caller.principal,
+        id: Some(id),
+    };
+    let progress = api.engine.wait(caller.principal, id, wait).await;
+    left.stayed();
+    let mut response = answer(progress)?;
+    if let Ok(place) = HeaderValue::try_from(format!("/api/v1/runs/{id}")) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// Ends a run whose client left before it heard of it.
+struct Left {
+    engine: Arc<Engine>,
+    principal: Principal,
+    id: Option<ExecutionId>,
+}
+
+impl Left {
+    fn stayed(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let Some(id) = self.id else { return };
+        let (engine, principal) = (Arc::clone(&self.engine), self.principal);
+        tokio::spawn(async move {
+            if let Err(error) = engine.cancel(principal, id).await {
+                tracing::debug!(%error, execution = %id, "a run whose client left was over already");
+            }
+        });
+    }
+}
+
+/// What the client says of itself and its request.
+fn trace(headers: &HeaderMap) -> Trace {
+    let text = |name: &str| -> Option<String> {
+        let text = headers.get(name)?.to_str().ok()?;
+        Some(text.chars().take(CLAIM).collect())
+    };
+    Trace {
+        client: text("user-agent"),
+        call: text("x-request-id"),
+        traceparent: text("traceparent"),
+    }
+}
+
+/// What was asked is not as it must be.
+fn wrong(fault: Fault) -> Problem {
+    let problem = Problem::new(StatusCode::BAD_REQUEST, fault.code, fault.message);
+    let problem = fault.rule.into_iter().fold(problem, Problem::rule);
+    fault.hint.into_iter().fold(problem, Problem::hint)
+}
+
+/// Nothing was begun, or nothing came of it.
+fn failed(error: &RunError) -> Problem {
+    let status = match error {
+        RunError::Closed => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
+    let problem = Problem::new(status, error.code(), error.to_string());
+    error.hint().into_iter().fold(problem, Problem::hint)
+}
+
+async fn show(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+    query: Result<Query<Patience>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let id = parsed(&id)?;
+    let wait = Patience::of(query, Duration::ZERO)?;
+    let owner = api.owner(caller, id).await?;
+    answer(api.engine.wait(owner, id, wait).await)
+}
+
+async fn cancel(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+) -> Result<Response, Problem> {
+    let id = parsed(&id)?;
+    let owner = api.owner(caller, id).await?;
+    api.engine.cancel(owner, id).await.map_err(|error| gone(&error))?;
+    answer(api.engine.wait(owner, id, WAIT).await)
+}
+
+impl Api {
+    /// Whose run this is, as far as the caller may know: an operator acts on everybody's.
+    async fn owner(&self, caller: Caller, id: ExecutionId) -> Result<Principal, Problem> {
+        if caller.view().is_some() {
+            return Ok(caller.principal);
+        }
+        let store = self.engine.store();
+        let Some(execution) = store.execution(id).await.map_err(|error| unread(&error))? else {
+            // Not written down yet: then it can only be the caller's own.
+            return Ok(caller.principal);
+        };
+        let session = store.session(execution.session).await.map_err(|error| unread(&error))?;
+        Ok(session.map_or(caller.principal, |session| session.principal))
+    }
+}
+
+/// Where a run stands, as it is answered.
+fn answer(progress: Result<Progress, WaitError>) -> Result<Response, Problem> {
+    match progress.map_err(|error| gone(&error))? {
+        Progress::Running(running) => Ok((StatusCode::ACCEPTED, Json(running)).into_response()),
+        Progress::Ended(Ok(execution)) => Ok(Json(&*execution).into_response()),
+        Progress::Ended(Err(error)) => Err(failed(&error)),
+    }
+}
+
+fn gone(error: &WaitError) -> Problem {
+    let (status, code, hint) = match error {
+        WaitError::Unknown(_) => (StatusCode::NOT_FOUND, "run.unknown", "`GET /api/v1/runs` lists them"),
+        WaitError::Forgotten { .. } => (
+            StatusCode::GONE,
+            "run.forgotten",
+            "the journal still has its events: `GET /api/v1/sessions/{id}/events`",
+        ),
+        WaitError::Unread(_) => return Problem::ours("store.read", error),
+    };
+    Problem::new(status, code, error.to_string()).hint(hint)
+}

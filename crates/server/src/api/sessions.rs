@@ -1,0 +1,157 @@
+//! Sessions: list, show, stop.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::routing::get;
+use axum::{Json, response::IntoResponse, response::Response};
+use http::StatusCode;
+use ringfence_engine::kept::{Executions, Owner, Session, Sessions, Target};
+use ringfence_journal::{Principal, SessionId, SessionState};
+use serde::Serialize;
+use serde_json::json;
+
+use super::document::{described, list, one};
+use super::runs::Row;
+use super::{Answer, MOST, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+
+/// A session, as the API shows it.
+#[derive(Debug, Serialize)]
+struct View {
+    session_id: SessionId,
+    state: SessionState,
+    principal: Principal,
+    policy: Policy,
+    backend: String,
+    created: String,
+    used: String,
+    runs: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Policy {
+    name: String,
+    digest: String,
+}
+
+/// A session with its newest runs.
+#[derive(Debug, Serialize)]
+struct Whole {
+    #[serde(flatten)]
+    session: View,
+    newest: Vec<Row>,
+}
+
+impl From<Session> for View {
+    fn from(session: Session) -> View {
+        View {
+            session_id: session.id,
+            state: session.state,
+            principal: session.principal,
+            policy: Policy {
+                name: session.policy_name,
+                digest: session.policy_digest,
+            },
+            backend: session.backend,
+            created: session.created.to_string(),
+            used: session.used.to_string(),
+            runs: session.executions,
+        }
+    }
+}
+
+pub(super) fn paths() -> Vec<Path> {
+    vec![
+        Path {
+            path: "/api/v1/sessions",
+            methods: get(all),
+            described: json!({ "get": list("Sessions, newest first", "Session", &["state"]) }),
+        },
+        Path {
+            path: "/api/v1/sessions/{id}",
+            methods: get(show).delete(stop),
+            described: json!({
+                "get": one("One session, with its newest runs", "Session"),
+                "delete": described("Stop a session: everything of it dies now", "202", &json!({
+                    "type": "object", "properties": { "session_id": { "type": "string" }, "state": { "type": "string" } },
+                })),
+            }),
+        },
+    ]
+}
+
+async fn all(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    query: Result<Query<Which>, QueryRejection>,
+) -> Answer<Page<View>> {
+    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    let limit = which.limit();
+    let sessions = Sessions {
+        state: which.state.as_deref().map(state).transpose()?,
+        principal: caller.view(),
+        before: which.before()?,
+        limit: Some(limit + 1),
+    };
+    let rows = api
+        .engine
+        .store()
+        .sessions(sessions)
+        .await
+        .map_err(|error| unread(&error))?;
+    Ok(Json(page(rows, limit, |row| row.id.to_string(), View::from)))
+}
+
+fn state(text: &str) -> Result<SessionState, Problem> {
+    match text {
+        "open" => Ok(SessionState::Open),
+        "closed" => Ok(SessionState::Closed),
+        "lost" => Ok(SessionState::Lost),
+        _ => Err(
+            Problem::new(StatusCode::BAD_REQUEST, "api.query", "there is no such `state`")
+                .hint("say `open`, `closed` or `lost`"),
+        ),
+    }
+}
+
+async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(id): Segment<String>) -> Answer<Whole> {
+    let session = api.session(caller, parsed(&id)?).await?;
+    let newest = Executions {
+        session: Some(session.id),
+        limit: Some(MOST),
+        ..Executions::default()
+    };
+    let newest = api
+        .engine
+        .store()
+        .executions_of(newest)
+        .await
+        .map_err(|error| unread(&error))?;
+    Ok(Json(Whole {
+        session: session.into(),
+        newest: newest.into_iter().map(Row::from).collect(),
+    }))
+}
+
+/// Stops a session wherever it runs: here, or in another process of this home.
+async fn stop(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+) -> Result<Response, Problem> {
+    let session = api.session(caller, parsed(&id)?).await?;
+    let answer =
+        |status, state: &str| (status, Json(json!({ "session_id": session.id, "state": state }))).into_response();
+    if session.state != SessionState::Open {
+        return Ok(answer(StatusCode::OK, session.state.name()));
+    }
+    let target = Target::Session(session.id);
+    let asked = api.engine.store().request_stop(target, caller.principal).await;
+    let asked = asked.map_err(|error| Problem::ours(error.code(), &error))?;
+    match asked.first() {
+        Some((_, Owner::Told)) => Ok(answer(StatusCode::ACCEPTED, "stopping")),
+        Some((_, Owner::Gone | Owner::Nobody)) => Ok(answer(StatusCode::ACCEPTED, "lost")),
+        None => Ok(answer(StatusCode::OK, "closed")),
+    }
+}

@@ -1,0 +1,204 @@
+//! The HTTP doors: MCP at `/mcp`, the JSON API, health and metrics, behind one guard.
+//!
+//! A connection, a request and a principal each have their limits here. What a route means is not known here.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use http::{HeaderMap, StatusCode};
+use ringfence_engine::Engine;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use crate::{EndpointOptions, api};
+
+pub(crate) mod auth;
+mod connection;
+mod guard;
+mod hosts;
+mod limits;
+mod metrics;
+pub(crate) mod problem;
+mod stall;
+
+pub use auth::Auth;
+pub use hosts::{Hosts, HostsError};
+pub use limits::Limits;
+
+use auth::{Gate, METADATA};
+use guard::Guard;
+use metrics::Metrics;
+use problem::Problem;
+
+/// Where the door stands when it has to rest: too many files are open, say.
+const REST: Duration = Duration::from_millis(50);
+/// Answers that are ready when the last run has ended may still be sent for so long.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What a client is told for whom there is no connection.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
+Connection: close\r\nContent-Length: 99\r\n\r\n\
+{\"code\":\"http.connections\",\"message\":\"too many connections are open\",\"hint\":\"try again in a moment\"}";
+
+/// The journal cannot be read, so nothing is served.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the journal to count what happens")]
+pub struct HttpError(#[source] ringfence_engine::kept::ReadError);
+
+/// What the HTTP doors are made of.
+#[derive(Debug)]
+pub struct App {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// How clients prove who they are.
+    pub auth: Auth,
+    /// The names that are answered to.
+    pub hosts: Hosts,
+    /// How much a client may take.
+    pub limits: Limits,
+    /// How long a conversation stays open that nobody uses.
+    pub idle: Duration,
+}
+
+impl App {
+    /// Serves HTTP until `shutdown`; then no more connections, and what is under way may end within `limits.drain`.
+    /// `mcp` makes what answers at `/mcp`.
+    pub async fn serve<M, F>(
+        self,
+        listener: TcpListener,
+        mcp: impl FnOnce(EndpointOptions) -> M,
+        shutdown: F,
+    ) -> Result<(), HttpError>
+    where
+        M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
+        M::Response: IntoResponse,
+        M::Future: Send + 'static,
+        F: Future<Output = ()>,
+    {
+        let (close, closing) = watch::channel(false);
+        let limits = Arc::new(self.limits.clone());
+        let engine = Arc::clone(&self.engine);
+        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(HttpError)?);
+        let counting = tokio::spawn(metrics::count(Arc::clone(&metrics)));
+        let stop = CancellationToken::new();
+        let mcp = mcp(EndpointOptions {
+            hosts: self.hosts.names(),
+            origins: self.hosts.origins(),
+            most_bytes: limits.body,
+            idle: self.idle,
+            stop: stop.clone(),
+        });
+        let routes = self.routes(mcp, metrics, closing.clone());
+        let places = Arc::new(Semaphore::new(limits.connections));
+        let mut connections = JoinSet::new();
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            let stream = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be taken");
+                        tokio::time::sleep(REST).await;
+                        continue;
+                    }
+                },
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                turn_away(stream);
+                continue;
+            };
+            // Small answers should not wait for more.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection waits before it sends");
+            }
+            let (routes, limits, closing) = (routes.clone(), Arc::clone(&limits), closing.clone());
+            connections.spawn(async move {
+                connection::serve(stream, routes, limits, closing).await;
+                drop(place);
+            });
+        }
+        drop(listener);
+        // Nobody listens any more once every connection has ended.
+        let _ = close.send(true);
+        engine.drain(limits.drain).await;
+        let rest = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_WORDS, rest).await.is_err() {
+            tracing::info!(connections = connections.len(), "connections that stayed open are cut");
+        }
+        stop.cancel();
+        connections.shutdown().await;
+        counting.abort();
+        Ok(())
+    }
+
+    fn routes<M>(self, mcp: M, metrics: Arc<Metrics>, closing: watch::Receiver<bool>) -> Router
+    where
+        M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
+        M::Response: IntoResponse,
+        M::Future: Send + 'static,
+    {
+        let gate = Arc::new(Gate::new(self.auth, Arc::clone(&self.engine)));
+        let guard = Arc::new(Guard::new(
+            self.hosts,
+            Arc::clone(&gate),
+            &self.limits,
+            Arc::clone(&metrics),
+        ));
+        let metadata = get(metadata).with_state(gate);
+        Router::new()
+            .route("/healthz", get(health).with_state(Arc::clone(&self.engine)))
+            .route("/metrics", get(metrics::show).with_state(metrics))
+            .route(METADATA, metadata.clone())
+            .route(&format!("{METADATA}/mcp"), metadata)
+            .merge(api::routes(self.engine, closing))
+            .route_service("/mcp", mcp)
+            .fallback(nothing)
+            .method_not_allowed_fallback(not_so)
+            .layer(middleware::from_fn_with_state(guard, guard::guard))
+    }
+}
+
+/// Says no without reading what was asked.
+fn turn_away(mut stream: TcpStream) {
+    tokio::spawn(async move {
+        // Whoever does not take even this gets nothing.
+        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
+    });
+}
+
+async fn health(State(engine): State<Arc<Engine>>) -> Response {
+    if engine.is_closing() {
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "closing" }))).into_response();
+    }
+    Json(json!({ "status": "ok" })).into_response()
+}
+
+async fn metadata(State(gate): State<Arc<Gate>>, headers: HeaderMap) -> Json<Value> {
+    Json(gate.metadata(&headers))
+}
+
+async fn nothing() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "http.path", "there is nothing at this path")
+        .hint("MCP is at `/mcp`, the API at `/api/v1`; `/api/v1/openapi.json` names every path")
+}
+
+async fn not_so() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "http.method",
+        "this path does not know this method",
+    )
+    .hint("`/api/v1/openapi.json` names every path and its methods")
+}

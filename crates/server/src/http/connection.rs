@@ -1,0 +1,88 @@
+//! One connection: how long it may take over everything, and how it ends.
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::limits::Limits;
+use super::stall::Stall;
+
+/// The most headers of a request, and the most bytes of them.
+const HEADERS: usize = 64;
+const HEADER_BYTES: usize = 64 * 1024;
+/// A client that still sends when its answer is out gets a moment to read it.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 16 << 20;
+
+/// Serves a connection until it ends, or until `closing` and what is under way is answered.
+pub(crate) async fn serve(stream: TcpStream, routes: Router, limits: Arc<Limits>, mut closing: watch::Receiver<bool>) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let routes = routes.clone();
+        Box::pin(async move { Ok::<_, Infallible>(answer(routes, request.map(Body::new)).await) })
+    });
+    let io = TokioIo::new(Stall::new(stream, limits.send));
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.headers)
+        .max_headers(HEADERS)
+        .max_buf_size(HEADER_BYTES)
+        .serve_connection(io, service);
+    let outcome = {
+        let mut ended = pin!(std::future::poll_fn(|context| connection.poll_without_shutdown(context)));
+        tokio::select! {
+            outcome = &mut ended => Some(outcome),
+            // A dropped sender means that the server is gone: the same.
+            _ = closing.wait_for(|closing| *closing) => None,
+        }
+    };
+    let outcome = match outcome {
+        Some(outcome) => outcome,
+        None => {
+            Pin::new(&mut connection).graceful_shutdown();
+            std::future::poll_fn(|context| connection.poll_without_shutdown(context)).await
+        }
+    };
+    match outcome {
+        Ok(()) => linger(connection.into_parts().io.into_inner().into_inner()).await,
+        Err(error) => tracing::debug!(%error, "a connection broke"),
+    }
+}
+
+async fn answer(mut routes: Router, request: Request<Body>) -> Response<Body> {
+    use tower_service::Service as _;
+    match routes.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+/// Ends our side, and takes a little of what the client still sends: closing at once would throw the answer away.
+async fn linger(mut stream: TcpStream) {
+    if stream.shutdown().await.is_err() {
+        return;
+    }
+    let rest = async {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut left = LINGER_BYTES;
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            left = left.saturating_sub(count);
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Patience is over: the client's loss.
+    let _ = tokio::time::timeout(LINGER, rest).await;
+}

@@ -1,0 +1,149 @@
+//! Which names we answer to: a web page that made its own name point at us is refused.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+
+use super::problem::Problem;
+
+/// Names of this machine for itself, on any port.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The names in `Host`, and the pages in `Origin`, that are let in.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    names: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// A name or an origin in the configuration that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostsError {
+    /// Not a host name.
+    #[error("`{0}` is no host name; write it like `ringfence.example.org`")]
+    Name(String),
+    /// Not an origin.
+    #[error("`{0}` is no origin; write it like `https://console.example.org`")]
+    Origin(String),
+}
+
+impl Hosts {
+    /// The names of this machine, the address that is listened on, and what the operator adds.
+    pub fn new(address: SocketAddr, names: &[String], origins: &[String]) -> Result<Hosts, HostsError> {
+        let mut all: Vec<String> = LOOPBACK.map(str::to_owned).into();
+        // `0.0.0.0` is where we listen, never a name that a page may use for us.
+        if !address.ip().is_unspecified() {
+            all.push(match address.ip() {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => format!("[{ip}]"),
+            });
+        }
+        for name in names {
+            let found = host_of(name).filter(|_| !name.contains(':') || name.starts_with('['));
+            all.push(found.ok_or_else(|| HostsError::Name(name.clone()))?);
+        }
+        let origins = origins.iter().map(|origin| {
+            let parsed = Origin::parse(origin).ok_or_else(|| HostsError::Origin(origin.clone()))?;
+            Ok(parsed.text())
+        });
+        Ok(Hosts {
+            names: all,
+            origins: origins.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Refuses a request that is not for us, or that a strange web page sends.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let given = hosts.next().filter(|_| hosts.next().is_none());
+        let host = given.and_then(|value| value.to_str().ok()).and_then(host_of);
+        let named = uri
+            .authority()
+            .is_none_or(|authority| host_of(authority.as_str()) == host);
+        match host {
+            Some(host) if named && self.names.contains(&host) => {}
+            _ => return Err(refuse("http.host", "Host", given, "listen.hosts")),
+        }
+        for origin in headers.get_all(ORIGIN) {
+            let parsed = origin.to_str().ok().and_then(Origin::parse);
+            if !parsed.is_some_and(|origin| self.may(&origin)) {
+                return Err(refuse("http.origin", "Origin", Some(origin), "listen.origins"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The names, as the MCP endpoint wants them: it looks once more.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let bare = |name: &String| name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        self.names.iter().map(bare).collect()
+    }
+
+    /// The origins, as the MCP endpoint wants them.
+    pub(crate) fn origins(&self) -> Vec<String> {
+        let local = LOOPBACK
+            .iter()
+            .flat_map(|name| ["http", "https"].map(|scheme| format!("{scheme}://{name}:*")));
+        local.chain(self.origins.iter().cloned()).collect()
+    }
+
+    fn may(&self, origin: &Origin) -> bool {
+        LOOPBACK.contains(&origin.host.as_str()) || self.origins.contains(&origin.text())
+    }
+}
+
+fn refuse(code: &'static str, header: &str, value: Option<&HeaderValue>, key: &'static str) -> Problem {
+    let shown = value.map_or_else(
+        || "none, or several".to_owned(),
+        |value| value.to_str().unwrap_or("…").chars().take(100).collect(),
+    );
+    let message = format!("`{header}: {shown}` is not a name that this server answers to");
+    Problem::new(StatusCode::FORBIDDEN, code, message)
+        .rule(key)
+        .hint(format!(
+            "use a name of this machine, or add it to `{key}` in `ringfence.yaml`"
+        ))
+        .last()
+}
+
+/// The host of `host[:port]`, in lower case; nothing else is one.
+fn host_of(text: &str) -> Option<String> {
+    let authority: Authority = text.parse().ok()?;
+    let plain = !text.contains('@') && !authority.host().is_empty();
+    let port = text.get(authority.host().len()..)?;
+    let port = port.is_empty() || authority.port_u16().is_some();
+    (plain && port).then(|| authority.host().to_ascii_lowercase())
+}
+
+/// Where a web page comes from.
+struct Origin {
+    scheme: &'static str,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    fn parse(text: &str) -> Option<Origin> {
+        let (scheme, usual, rest) = match text.split_once("://")? {
+            ("http", rest) => ("http", 80, rest),
+            ("https", rest) => ("https", 443, rest),
+            _ => return None,
+        };
+        let host = host_of(rest)?;
+        let authority: Authority = rest.parse().ok()?;
+        Some(Origin {
+            scheme,
+            host,
+            port: authority.port_u16().unwrap_or(usual),
+        })
+    }
+
+    fn text(&self) -> String {
+        format!("{}://{}:{}", self.scheme, self.host, self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests;

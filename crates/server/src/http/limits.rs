@@ -1,0 +1,140 @@
+//! How much one client may take: sizes, times, and what a principal has under way and asks per second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use ringfence_journal::Principal;
+
+use super::problem::Problem;
+
+/// The limits of the HTTP doors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest request body, in bytes.
+    pub body: usize,
+    /// Bytes of all bodies that are held at once.
+    pub bodies: usize,
+    /// Connections at once.
+    pub connections: usize,
+    /// Requests of one principal at once, open streams included.
+    pub requests: usize,
+    /// Requests of one principal per second; twice as many may come in a burst.
+    pub rate: u32,
+    /// The time for a request's headers, and for a connection on which nothing is asked.
+    pub headers: Duration,
+    /// The time for a request's body.
+    pub receive: Duration,
+    /// The time in which a client must take something of what it is sent.
+    pub send: Duration,
+    /// What is under way may take so long to end when the server stops.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body: 4 << 20,
+            bodies: 64 << 20,
+            connections: 512,
+            requests: 256,
+            rate: 1000,
+            headers: Duration::from_secs(30),
+            receive: Duration::from_secs(30),
+            send: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a principal has under way, and may still ask for.
+#[derive(Debug)]
+struct Account {
+    under_way: usize,
+    left: f64,
+    at: Instant,
+}
+
+/// The accounts of all principals.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    requests: usize,
+    rate: u32,
+    open: Mutex<HashMap<Principal, Account>>,
+}
+
+/// A place for one request, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    principal: Principal,
+    accounts: Arc<Accounts>,
+}
+
+impl Accounts {
+    pub(crate) fn new(limits: &Limits) -> Accounts {
+        Accounts {
+            requests: limits.requests,
+            rate: limits.rate.max(1),
+            open: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// A place for a request that comes now, or why there is none.
+    pub(crate) fn admit(self: &Arc<Self>, principal: Principal, now: Instant) -> Result<Place, Problem> {
+        let rate = f64::from(self.rate);
+        let most = 2.0 * rate;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = open.entry(principal).or_insert(Account {
+            under_way: 0,
+            left: most,
+            at: now,
+        });
+        let passed = now.saturating_duration_since(account.at).as_secs_f64();
+        account.left = (account.left + passed * rate).min(most);
+        account.at = now;
+        if account.under_way >= self.requests {
+            return Err(too_many(
+                "http.busy",
+                format!("{} requests of this access token are under way", self.requests),
+                "wait for some of them to end",
+                Duration::from_secs(1),
+            )
+            .rule("listen.limits.requests"));
+        }
+        if account.left < 1.0 {
+            let wait = Duration::from_secs_f64((1.0 - account.left) / rate);
+            return Err(too_many(
+                "http.rate",
+                format!("this access token asks more than {} times per second", self.rate),
+                "ask less often",
+                wait,
+            )
+            .rule("listen.limits.rate"));
+        }
+        account.left -= 1.0;
+        account.under_way += 1;
+        Ok(Place {
+            principal,
+            accounts: Arc::clone(self),
+        })
+    }
+}
+
+fn too_many(code: &'static str, message: String, hint: &'static str, wait: Duration) -> Problem {
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, code, message)
+        .hint(hint)
+        .retry(wait)
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.accounts.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = open.get_mut(&self.principal) {
+            account.under_way = account.under_way.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

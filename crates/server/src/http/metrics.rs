@@ -1,0 +1,225 @@
+//! Numbers for Prometheus. What happened in runs is counted from the journal, so that counting holds up no run.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use ringfence_engine::Engine;
+use ringfence_engine::kept::{ReadError, Tail};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::problem::Problem;
+
+const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Seconds that a run takes: from a warm one to the longest usual limits.
+const SECONDS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0,
+];
+
+/// How often the journal is counted when nobody asks.
+const EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    status: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Called {
+    outcome: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Refused {
+    code: String,
+}
+
+/// Everything that is counted.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    engine: Arc<Engine>,
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    /// The place in the journal up to which is counted.
+    journal: Mutex<Tail>,
+    counts: Counts,
+    sessions: Gauge,
+    hits: Counter,
+    misses: Counter,
+}
+
+/// What is counted from the journal.
+#[derive(Debug)]
+struct Counts {
+    runs: Family<Ended, Counter>,
+    seconds: Histogram,
+    calls: Family<Called, Counter>,
+    refusals: Family<Refused, Counter>,
+}
+
+/// What of an event is counted.
+#[derive(Debug, Deserialize)]
+struct Line {
+    kind: String,
+    status: Option<String>,
+    outcome: Option<String>,
+    code: Option<String>,
+    usage: Option<Usage>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Usage {
+    wall_ms: u64,
+}
+
+impl Metrics {
+    /// Counts from now on.
+    pub(crate) async fn new(engine: Arc<Engine>) -> Result<Metrics, ReadError> {
+        let journal = Mutex::new(engine.store().tail(0).await?);
+        let mut registry = Registry::with_prefix("ringfence");
+        let counts = Counts::register(&mut registry);
+        let (requests, sessions) = (Family::default(), Gauge::default());
+        let (hits, misses) = (Counter::default(), Counter::default());
+        registry.register(
+            "http_requests",
+            "Requests answered, by route and status",
+            requests.clone(),
+        );
+        registry.register("sessions_open", "Sessions that are open", sessions.clone());
+        registry.register(
+            "pool_hits",
+            "Sandboxes that were ready when one was needed",
+            hits.clone(),
+        );
+        registry.register(
+            "pool_misses",
+            "Sandboxes that had to be made when one was needed",
+            misses.clone(),
+        );
+        Ok(Metrics {
+            engine,
+            registry,
+            requests,
+            journal,
+            counts,
+            sessions,
+            hits,
+            misses,
+        })
+    }
+
+    pub(crate) fn answered(&self, route: &str, status: StatusCode) {
+        let labels = Answered {
+            route: route.to_owned(),
+            status: status.as_u16(),
+        };
+        self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Counts what happened since it was last looked.
+    async fn catch_up(&self) -> Result<(), ReadError> {
+        let mut tail = self.journal.lock().await;
+        loop {
+            let page = tail.page().await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for numbered in page {
+                match serde_json::from_str(&numbered.record.json) {
+                    Ok(line) => self.counts.add(line),
+                    Err(error) => tracing::debug!(n = numbered.n, %error, "a record is not counted"),
+                }
+            }
+        }
+    }
+
+    async fn text(&self) -> Result<String, Problem> {
+        let unread = |error: ReadError| Problem::ours("store.read", &error);
+        self.catch_up().await.map_err(unread)?;
+        let open = self.engine.store().open_sessions().await.map_err(unread)?;
+        self.sessions.set(i64::try_from(open).unwrap_or(i64::MAX));
+        let pool = self.engine.pool_counts();
+        self.hits.inner().store(pool.hits, Ordering::Relaxed);
+        self.misses.inner().store(pool.misses, Ordering::Relaxed);
+        let mut text = String::new();
+        encode(&mut text, &self.registry).map_err(|error| Problem::ours("metrics.text", &error))?;
+        Ok(text)
+    }
+}
+
+impl Counts {
+    fn register(registry: &mut Registry) -> Counts {
+        let counts = Counts {
+            runs: Family::default(),
+            seconds: Histogram::new(SECONDS),
+            calls: Family::default(),
+            refusals: Family::default(),
+        };
+        registry.register("runs", "Runs that ended, by status", counts.runs.clone());
+        registry.register("run_seconds", "How long runs took", counts.seconds.clone());
+        registry.register("tool_calls", "Tool calls that ended, by outcome", counts.calls.clone());
+        registry.register(
+            "refusals",
+            "Runs and calls that were refused, by code",
+            counts.refusals.clone(),
+        );
+        counts
+    }
+
+    fn add(&self, line: Line) {
+        match line.kind.as_str() {
+            "execution_ended" => {
+                let status = line.status.unwrap_or_default();
+                self.runs.get_or_create(&Ended { status }).inc();
+                if let Some(usage) = line.usage {
+                    self.seconds.observe(Duration::from_millis(usage.wall_ms).as_secs_f64());
+                }
+            }
+            "call_ended" => {
+                let outcome = line.outcome.unwrap_or_default();
+                self.calls.get_or_create(&Called { outcome }).inc();
+            }
+            "refused" | "call_refused" => {
+                let code = line.code.unwrap_or_default();
+                self.refusals.get_or_create(&Refused { code }).inc();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Counts now and then, so that whoever asks need not wait for much.
+pub(crate) async fn count(metrics: Arc<Metrics>) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        if let Err(error) = metrics.catch_up().await {
+            tracing::warn!(%error, "what happened could not be counted");
+        }
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn show(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.text().await {
+        Ok(text) => ([(CONTENT_TYPE, TYPE)], text).into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}

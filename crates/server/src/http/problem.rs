@@ -1,0 +1,117 @@
+//! What an HTTP client is told when it does not get what it asked for: `{code, message, hint}`.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+/// A refusal or a fault, as it is answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: Cow<'static, str>,
+    message: String,
+    hint: Option<Cow<'static, str>>,
+    rule: Option<String>,
+    retry: Option<Duration>,
+    challenge: Option<HeaderValue>,
+    last: Last,
+}
+
+/// Whether the connection goes on after the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    No,
+    Yes,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    code: &'a str,
+    message: &'a str,
+    hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Problem {
+        Problem {
+            status,
+            code: code.into(),
+            message: message.into(),
+            hint: None,
+            rule: None,
+            retry: None,
+            challenge: None,
+            last: Last::No,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn rule(mut self, rule: impl Into<String>) -> Problem {
+        self.rule = Some(rule.into());
+        self
+    }
+
+    /// When to try again.
+    pub(crate) fn retry(mut self, after: Duration) -> Problem {
+        self.retry = Some(after);
+        self
+    }
+
+    /// What the client should show instead.
+    pub(crate) fn challenge(mut self, challenge: &str) -> Problem {
+        self.challenge = HeaderValue::from_str(challenge).ok();
+        self
+    }
+
+    /// The rest of the request is not read: the connection ends with the answer.
+    pub(crate) fn last(mut self) -> Problem {
+        self.last = Last::Yes;
+        self
+    }
+
+    /// Something of ours failed: the log knows more than the client.
+    pub(crate) fn ours(code: &'static str, error: &dyn std::error::Error) -> Problem {
+        tracing::error!(code, %error, "a request failed");
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            code,
+            "the server failed; its log says why",
+        )
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = Body {
+            code: &self.code,
+            message: &self.message,
+            hint: self.hint.as_deref(),
+            rule: self.rule.as_deref(),
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(after) = self.retry {
+            // Rounded up: who comes back too early is refused again.
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        if self.last == Last::Yes {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}

@@ -1,0 +1,75 @@
+//! Executions of many sessions at once, newest first.
+
+use ringfence_journal::{ExecutionId, Principal, SessionId};
+
+use crate::Store;
+use crate::database::ReadError;
+use crate::session::{self, Execution};
+
+/// The most executions that one question answers with.
+const PAGE: u32 = 1000;
+
+/// Which executions to list, newest first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Executions {
+    /// Only those in sessions of this principal.
+    pub principal: Option<Principal>,
+    /// Only those in this session.
+    pub session: Option<SessionId>,
+    /// Only those older than this: the last of the page before.
+    pub before: Option<ExecutionId>,
+    /// At most so many; a page has at most 1,000.
+    pub limit: Option<u32>,
+}
+
+impl Store {
+    /// A page of executions, newest first.
+    pub async fn executions_of(&self, which: Executions) -> Result<Vec<Execution>, ReadError> {
+        let mut reader = self.reader().await?;
+        let rows = sqlx::query(
+            "SELECT e.id, e.session, e.language, e.status, e.started, e.ended FROM executions e
+             WHERE (?1 IS NULL OR e.session = ?1) AND (?2 IS NULL OR e.id < ?2)
+             AND (?3 IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.id = e.session AND s.principal = ?3))
+             ORDER BY e.id DESC LIMIT ?4",
+        )
+        .bind(which.session.map(|session| session.to_string()))
+        .bind(which.before.map(|before| before.to_string()))
+        .bind(which.principal.map(|principal| principal.to_string()))
+        .bind(i64::from(which.limit.unwrap_or(PAGE).min(PAGE)))
+        .fetch_all(reader.connection()?)
+        .await
+        .map_err(ReadError::Database)?;
+        rows.iter().map(session::execution).collect()
+    }
+
+    /// How many sessions are open.
+    pub async fn open_sessions(&self) -> Result<u64, ReadError> {
+        let mut reader = self.reader().await?;
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions WHERE state = 'open'")
+            .fetch_one(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// The number of the newest record; 0 where there is none.
+    pub async fn last_record(&self) -> Result<u64, ReadError> {
+        let mut reader = self.reader().await?;
+        let last: Option<i64> = sqlx::query_scalar("SELECT max(n) FROM events")
+            .fetch_one(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        Ok(last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0))
+    }
+
+    /// The number of a session's first record.
+    pub async fn first_record(&self, session: SessionId) -> Result<Option<u64>, ReadError> {
+        let mut reader = self.reader().await?;
+        let first: Option<i64> = sqlx::query_scalar("SELECT n FROM events WHERE session = ? AND seq = 1")
+            .bind(session.to_string())
+            .fetch_optional(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        Ok(first.and_then(|first| u64::try_from(first).ok()))
+    }
+}

@@ -1,0 +1,111 @@
+use super::*;
+
+async fn store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    (folder, store)
+}
+
+#[tokio::test]
+async fn a_secret_finds_its_token_and_nothing_else_does() {
+    let (_folder, store) = store().await;
+    let (one, secret) = store.create_token("one", Scope::Agent).await.unwrap();
+    let (_, other) = store.create_token("other", Scope::Viewer).await.unwrap();
+    assert_eq!(store.token_of(secret.reveal()).await.unwrap(), Some(one));
+    // One digit more, less or different; the id of one with the secret of another.
+    let text = secret.reveal();
+    let mixed = format!("{}{}", &text[..29], &other.reveal()[29..]);
+    let last = if text.ends_with('0') { "1" } else { "0" };
+    let changed = format!("{}{last}", &text[..text.len() - 1]);
+    let cases = [
+        format!("{text}0"),
+        text[..text.len() - 1].to_owned(),
+        text.to_uppercase(),
+        mixed,
+        changed,
+        String::new(),
+        "rf_".to_owned(),
+        "ä".repeat(93),
+    ];
+    for case in cases {
+        assert_eq!(store.token_of(&case).await.unwrap(), None, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_digest_of_a_secret_is_kept_and_debug_hides_it() {
+    let (folder, store) = store().await;
+    let (_, secret) = store.create_token("one", Scope::Operator).await.unwrap();
+    assert_eq!(format!("{secret:?}"), "Secret(…)");
+    store.close().await;
+    for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
+        if file.file_type().unwrap().is_file() {
+            let bytes = std::fs::read(file.path()).unwrap();
+            let random = &secret.reveal().as_bytes()[29..];
+            assert!(!bytes.windows(random.len()).any(|window| window == random));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_one_process_revokes_another_refuses_at_once() {
+    let (folder, here) = store().await;
+    let there = Store::open(folder.path()).await.unwrap();
+    let (token, secret) = here.create_token("one", Scope::Agent).await.unwrap();
+    assert!(there.token_of(secret.reveal()).await.unwrap().is_some());
+    let at = here.revoke_token(token.id).await.unwrap();
+    assert_eq!(there.token_of(secret.reveal()).await.unwrap(), None);
+    // Once is enough, and the first time counts.
+    assert_eq!(there.revoke_token(token.id).await.unwrap(), at);
+    let listed = there.tokens().await.unwrap();
+    assert_eq!(
+        listed,
+        [AccessToken {
+            revoked: Some(at),
+            ..token
+        }]
+    );
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_one_token_in_use() {
+    let (_folder, store) = store().await;
+    let (token, _) = store.create_token(" ci ", Scope::Agent).await.unwrap();
+    assert_eq!(token.name, "ci");
+    let taken = store.create_token("ci", Scope::Viewer).await.unwrap_err();
+    assert_eq!(taken.code(), "token.taken");
+    store.revoke_token(token.id).await.unwrap();
+    store.create_token("ci", Scope::Viewer).await.unwrap();
+    for name in ["", "  ", "a\nb", &"x".repeat(65)] {
+        assert_eq!(
+            store.create_token(name, Scope::Agent).await.unwrap_err().code(),
+            "token.name"
+        );
+    }
+    let nobody = TokenId::generate().unwrap();
+    assert_eq!(store.revoke_token(nobody).await.unwrap_err().code(), "token.unknown");
+}
+
+#[tokio::test]
+async fn the_last_use_is_noted() {
+    let (_folder, store) = store().await;
+    let (token, secret) = store.create_token("one", Scope::Agent).await.unwrap();
+    store.token_used(token.id).await.unwrap();
+    let found = store.token_of(secret.reveal()).await.unwrap().unwrap();
+    assert!(found.last_used.is_some_and(|used| used >= token.created));
+}
+
+#[tokio::test]
+async fn a_journal_of_the_version_before_gets_its_table() {
+    let (folder, store) = store().await;
+    store.close().await;
+    let path = folder.path().join("ringfence.db");
+    let connection = database::connect(&path).unwrap();
+    connection
+        .execute_batch("DROP TABLE tokens; PRAGMA user_version = 1")
+        .unwrap();
+    drop(connection);
+    let store = Store::open(folder.path()).await.unwrap();
+    store.create_token("one", Scope::Agent).await.unwrap();
+    assert_eq!(store.tokens().await.unwrap().len(), 1);
+}

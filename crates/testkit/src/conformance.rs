@@ -1,0 +1,184 @@
+//! What the conformance suite of the protocol asks of a client, done over the gateway's own road: connect, log in when the
+//! server wants it, list, call.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures::FutureExt;
+use ringfence_catalog::Tool;
+use ringfence_gateway::{
+    Answer, CallError, Environment, Keep, OAuthError, Options, Person, ServerError, Servers, Upstreams, login,
+};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use url::{Position, Url};
+
+/// Under which the suite's server is configured.
+const SERVER: &str = "suite";
+const WITHIN: Duration = Duration::from_secs(20);
+/// Where the suite expects the document that names this client; it is compared, never fetched.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+/// Logins that one operation may cost: whoever wants more never has enough.
+const LOGINS: usize = 3;
+
+/// Does what a scenario asks for at the suite's server.
+pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let mut oauth = json!({ "client_metadata": DOCUMENT });
+    if let Some(id) = context
+        .get("client_id")
+        .filter(|_| context.get("client_secret").is_some())
+    {
+        oauth = json!({ "client_id": id, "client_secret": context["client_secret"] });
+    }
+    let mut entry = json!({ "url": url });
+    if scenario.starts_with("auth/") {
+        entry = json!({ "url": url, "auth": "oauth", "oauth": oauth });
+    }
+    let entries = json!({ SERVER: entry });
+    let servers = Servers::section(&entries, home.path())?;
+    let environment: Environment = Arc::new(|_: &str| None);
+    let mut options = Options::new(Arc::clone(&environment));
+    // A person who agrees to everything and changes nothing.
+    options.person = Some(Person::new(|_| async { Answer::Accept(Map::new()) }.boxed()));
+    let client = Client {
+        upstreams: Upstreams::new(servers.clone(), Keep::new(home.path()), options),
+        servers,
+        environment,
+        home: home.path(),
+    };
+    client.list().await?;
+    for (tool, arguments) in client.calls(context) {
+        client.call(&tool, &arguments).await?;
+    }
+    // A server may have changed its mind about who may list.
+    client.list().await?;
+    client.upstreams.close();
+    // What a closed connection still has to say goes out before the process ends.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    Ok(())
+}
+
+struct Client<'a> {
+    upstreams: Upstreams,
+    servers: Servers,
+    environment: Environment,
+    home: &'a Path,
+}
+
+impl Client<'_> {
+    async fn list(&self) -> Result<()> {
+        for _ in 0..=LOGINS {
+            let mut listed = self.upstreams.refresh(Some(SERVER)).await;
+            match listed.remove(SERVER).context("a listing without its server")? {
+                Ok(_) => return Ok(()),
+                Err(ServerError::Login { .. }) => self.log_in().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bail!("{LOGINS} logins were not enough")
+    }
+
+    async fn call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<()> {
+        for _ in 0..=LOGINS {
+            let called = self.upstreams.call(SERVER, tool, arguments.clone(), WITHIN).await;
+            match called {
+                // A tool that fails has been called.
+                Ok(_) | Err(CallError::Refused { .. }) => return Ok(()),
+                Err(CallError::Server(ServerError::Login { .. })) => self.log_in().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bail!("{LOGINS} logins were not enough for `{tool}`")
+    }
+
+    /// The calls that the suite names, or each tool once with the least it takes.
+    fn calls(&self, context: &Value) -> Vec<(String, Map<String, Value>)> {
+        if let Some(calls) = context.get("toolCalls").and_then(Value::as_array) {
+            let call = |call: &Value| {
+                let arguments = call.get("arguments").and_then(Value::as_object);
+                let name = call.get("name")?.as_str()?.to_owned();
+                Some((name, arguments.cloned().unwrap_or_default()))
+            };
+            return calls.iter().filter_map(call).collect();
+        }
+        let known = self.upstreams.known();
+        let tools = known.catalog.tools();
+        // One scenario has a schema sent back, to see that nothing of it was lost.
+        let schemas = tools.iter().map(|tool| &tool.definition.input);
+        let richest = schemas.max_by_key(|schema| schema.to_string().len());
+        let call = |tool: &Tool| (tool.definition.name.clone(), least(&tool.definition.input, richest));
+        tools.iter().map(call).collect()
+    }
+
+    /// A person logs in; another issuer is the operator's decision, and this one takes it, as the message says.
+    async fn log_in(&self) -> Result<()> {
+        match self.browsed().await {
+            Err(OAuthError::Issuer { file, .. }) => {
+                std::fs::remove_file(file)?;
+                self.browsed().await
+            }
+            other => other,
+        }
+        .context("the login failed")
+    }
+
+    async fn browsed(&self) -> Result<(), OAuthError> {
+        let Some(server) = self.servers.get(SERVER) else {
+            return Err(OAuthError::NotLoggedIn);
+        };
+        // A browser that fails is a login that never ends, and that is bounded.
+        let open = |place: &Url| drop(tokio::spawn(browse(place.clone())));
+        let logging_in = login(self.home, server, &self.environment, open);
+        let logged_in = tokio::time::timeout(WITHIN, logging_in).await;
+        logged_in.unwrap_or(Err(OAuthError::Timeout(WITHIN)))
+    }
+}
+
+/// The least that a schema of plain values asks for.
+fn least(schema: &Value, object: Option<&Value>) -> Map<String, Value> {
+    let mut arguments = Map::new();
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        let kind = schema
+            .pointer(&format!("/properties/{name}/type"))
+            .and_then(Value::as_str);
+        let value = match kind {
+            Some("string") => json!("text"),
+            Some("boolean") => json!(true),
+            Some("number" | "integer") => json!(1),
+            Some("object") => object.cloned().unwrap_or_default(),
+            _ => Value::Null,
+        };
+        arguments.insert(name.to_owned(), value);
+    }
+    arguments
+}
+
+/// What a browser does: it follows where it is sent, all on this machine.
+async fn browse(mut place: Url) -> Result<()> {
+    for _ in 0..5 {
+        let host = place.host_str().context("no host")?.to_owned();
+        let port = place.port_or_known_default().context("no port")?;
+        let mut stream = TcpStream::connect((host.as_str(), port)).await?;
+        let target = &place[Position::BeforePath..Position::AfterQuery];
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        let answer = String::from_utf8_lossy(&answer);
+        let header = |line: &str| {
+            line.split_once(':')
+                .filter(|(name, _)| name.eq_ignore_ascii_case("location"))
+                .map(|(_, value)| value.trim().to_owned())
+        };
+        match answer.lines().take_while(|line| !line.is_empty()).find_map(header) {
+            Some(next) => place = place.join(&next)?,
+            None => return Ok(()),
+        }
+    }
+    bail!("sent on and on")
+}

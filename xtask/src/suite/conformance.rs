@@ -1,0 +1,107 @@
+//! The conformance suite of the protocol: our client against its servers, its client against ours, in both revisions.
+//!
+//! A run counts only when every scored scenario was seen, passed, and had something checked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Outcome, npm, passed};
+use crate::program;
+
+/// The revisions, and how many scored scenarios each has for a client and for a server.
+const REVISIONS: [(&str, usize, usize); 2] = [("2025-11-25", 18, 30), ("2026-07-28", 32, 37)];
+const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
+/// What is known to fail: nothing.
+const EXPECTED: &str = "xtask/src/suite/conformance/expected-failures.yaml";
+/// Milliseconds for one scenario, on a machine that may be busy.
+const TIMEOUT: &str = "90000";
+
+pub(super) fn run(root: &Path) -> Result<Outcome> {
+    let tools = npm::Tools::find(root)?;
+    let client = client(root)?;
+    let mut counted = 0;
+    for (revision, scenarios, _) in REVISIONS {
+        let mut suite = suite(&tools, root, "client", revision)?;
+        suite.arg("--command").arg(&client);
+        let scored = scored(&tools, "Client", revision)?;
+        ensure!(
+            scored.len() == scenarios,
+            "{} scored scenarios of a client in {revision}, and {scenarios} were expected",
+            scored.len()
+        );
+        counted += judged(&mut suite, &scored).with_context(|| format!("our client in {revision}"))?;
+    }
+    Ok(passed(&format!("{counted} scored scenarios of both revisions")))
+}
+
+/// Our client as the suite drives it.
+fn client(root: &Path) -> Result<PathBuf> {
+    let name = "ringfence-conformance-client";
+    let built = program::build(root, &["build", "-p", "ringfence-testkit", "--bin", name])?;
+    let found = built.into_iter().find(|built| built.name == name && !built.test);
+    found
+        .map(|built| built.path)
+        .with_context(|| format!("cargo built no `{name}`"))
+}
+
+fn suite(tools: &npm::Tools, root: &Path, side: &str, revision: &str) -> Result<Command> {
+    let results = root.join("target/conformance").join(format!("{side}-{revision}"));
+    if results.exists() {
+        fs::remove_dir_all(&results).with_context(|| format!("cannot remove `{}`", results.display()))?;
+    }
+    let mut suite = tools.program(SUITE);
+    suite.current_dir(root).arg(side);
+    suite.args(["--requirements", revision, "--timeout", TIMEOUT]);
+    suite
+        .args(["--expected-failures", EXPECTED, "--output-dir"])
+        .arg(results);
+    Ok(suite)
+}
+
+/// The scenarios that a revision requires of one side, as the suite lists them.
+fn scored(tools: &npm::Tools, side: &str, revision: &str) -> Result<Vec<String>> {
+    let mut list = tools.program(SUITE);
+    let listed = program::read(list.args(["list", "--requirements", revision]))?;
+    let head = format!("{side} scenarios");
+    let section = listed.lines().skip_while(|line| !line.starts_with(&head)).skip(1);
+    let names = section.map_while(|line| line.strip_prefix("  - "));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Runs the suite; how many scored scenarios passed, which must be all of them.
+fn judged(suite: &mut Command, scored: &[String]) -> Result<usize> {
+    let seen = program::watch(suite, |_| false)?;
+    let missed = missed(&seen.lines, scored);
+    if !missed.is_empty() || !seen.status.success() {
+        let last = seen.lines.iter().rev().take(60).rev().cloned();
+        eprintln!("{}", last.collect::<Vec<_>>().join("\n"));
+    }
+    ensure!(missed.is_empty(), "not passed: {}", missed.join(", "));
+    ensure!(seen.status.success(), "the suite ended with {}", seen.status);
+    Ok(scored.len())
+}
+
+/// The scored scenarios that did not pass, or of which nothing was checked.
+fn missed(lines: &[String], scored: &[String]) -> Vec<String> {
+    let verdicts: Vec<_> = lines.iter().filter_map(|line| verdict(line)).collect();
+    let passed = |name: &String| {
+        let mut own = verdicts.iter().filter(|(other, ..)| other == name).peekable();
+        own.peek().is_some() && own.all(|(_, passed, failed)| *passed > 0 && *failed == 0)
+    };
+    scored.iter().filter(|name| !passed(name)).cloned().collect()
+}
+
+/// `✓ name: 3 passed, 0 failed`, with a cross instead where something failed.
+fn verdict(line: &str) -> Option<(&str, usize, usize)> {
+    let rest = line.strip_prefix('✓').or_else(|| line.strip_prefix('✗'))?;
+    let (name, counts) = rest.trim_start().split_once(": ")?;
+    let (passed, failed) = counts.split_once(" passed, ")?;
+    let failed = failed.split_once(" failed")?.0;
+    Some((name, passed.parse().ok()?, failed.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

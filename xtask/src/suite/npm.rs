@@ -1,0 +1,91 @@
+//! Programs of others from npm that the suites run: the protocol's own suite and inspector with the Node that they need, and
+//! two agents as single programs.
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::checks;
+
+/// The protocol's conformance suite and inspector, below `target/tools/mcp`.
+const PROTOCOL: [&str; 2] = [
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "@modelcontextprotocol/inspector@2.12.0",
+];
+/// Both need at least this one.
+const NODE: &str = "22.23.3";
+/// Agents that are one program each, below `target/tools/agents`.
+const AGENTS: [(&str, &str); 2] = [
+    ("@anthropic-ai/claude-code-linux", "2.1.325"),
+    ("opencode-linux", "1.18.33"),
+];
+
+/// This machine's name in the names of packages.
+fn arch() -> &'static str {
+    match ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Installs what is missing or of another version; each is fetched once.
+pub(super) fn install(tools: &Path) -> Result<()> {
+    let node = format!("node-linux-{}@{NODE}", arch());
+    let protocol: Vec<String> = PROTOCOL.iter().map(|name| (*name).to_owned()).chain([node]).collect();
+    packages(&tools.join("mcp"), &protocol)?;
+    let agent = |(name, version): &(&str, &str)| format!("{name}-{}@{version}", arch());
+    let agents: Vec<String> = AGENTS.iter().map(agent).collect();
+    packages(&tools.join("agents"), &agents)
+}
+
+fn packages(folder: &Path, wanted: &[String]) -> Result<()> {
+    let mark = folder.join("installed");
+    let words = wanted.join(" ");
+    if fs::read_to_string(&mark).is_ok_and(|text| text == words) {
+        return Ok(());
+    }
+    eprintln!("installing: {words}");
+    fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let mut install = Command::new("npm");
+    // No package may run anything here: what is needed lies in the packages themselves.
+    install.args([
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--save-exact",
+        "--prefix",
+    ]);
+    checks::run(install.arg(folder).args(wanted))?;
+    fs::write(&mark, words).with_context(|| format!("cannot write `{}`", mark.display()))
+}
+
+/// The protocol's programs, installed.
+pub(super) struct Tools {
+    node: PathBuf,
+    modules: PathBuf,
+}
+
+impl Tools {
+    /// What the install step has put there.
+    pub(super) fn find(root: &Path) -> Result<Tools> {
+        let modules = root.join("target/tools/mcp/node_modules");
+        let node = modules.join(format!("node-linux-{}/bin/node", arch()));
+        ensure!(
+            node.exists(),
+            "the protocol's suite is not installed: run `cargo xtask test --only install`"
+        );
+        Ok(Tools { node, modules })
+    }
+
+    /// One of their programs, to be given its arguments.
+    pub(super) fn program(&self, script: &str) -> Command {
+        let mut program = Command::new(&self.node);
+        program.arg(self.modules.join(script));
+        program
+    }
+}
