@@ -1,13 +1,15 @@
 //! The host's end of an execution's pipe. Everything that comes out of it is hostile until `wire` has parsed it.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
 use ringfence_wire::{
     Answer, Bodies, Body, Calls, ChildTurn, FromChild, Inbound, Item, Letters, MessageError, OutOfTurn, Outbound,
     Outcome, ProtocolError, Return, SendError, Side, Stream, ToChild, decode,
 };
-use tokio::net::UnixStream;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::door::{Answered, Ask, Asked, Refusal};
 
@@ -67,7 +69,10 @@ impl PipeError {
 
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    socket: UnixStream,
+    /// Watched for words of the child only: each word it reads would wake the host too, for nothing.
+    socket: AsyncFd<UnixStream>,
+    /// Watched for room, while there is none.
+    full: Option<AsyncFd<UnixStream>>,
     inbound: Inbound,
     outbound: Outbound,
     turn: ChildTurn,
@@ -83,10 +88,11 @@ const FROM_CHILD: [Stream; 3] = [Stream::Stdout, Stream::Stderr, Stream::Value];
 
 impl Pipe {
     pub(crate) fn new(end: OwnedFd) -> Result<Pipe, PipeError> {
-        let socket = std::os::unix::net::UnixStream::from(end);
+        let socket = UnixStream::from(end);
         socket.set_nonblocking(true).map_err(PipeError::Socket)?;
         Ok(Pipe {
-            socket: UnixStream::from_std(socket).map_err(PipeError::Socket)?,
+            socket: watched(socket, Interest::READABLE)?,
+            full: None,
             inbound: Inbound::execution(Side::Host),
             outbound: Outbound::execution(Side::Host),
             turn: ChildTurn::New,
@@ -153,11 +159,15 @@ impl Pipe {
     }
 
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        self.socket.readable().await.map(drop)
     }
 
     pub(crate) async fn writable(&self) -> io::Result<()> {
-        self.socket.writable().await
+        match &self.full {
+            Some(full) => full.writable().await.map(drop),
+            // Nothing says that there is no room.
+            None => Ok(()),
+        }
     }
 
     /// Writes what can be written now. A child that is gone is noticed by reading.
@@ -166,11 +176,18 @@ impl Pipe {
             self.answers.pump(&mut self.outbound)?;
             let chunk = self.outbound.chunk();
             if chunk.is_empty() {
+                self.full = None;
                 return Ok(());
             }
-            match self.socket.try_write(chunk) {
+            match self.socket.get_ref().write(chunk) {
                 Ok(count) => self.outbound.advance(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let copy = self.socket.get_ref().try_clone().map_err(PipeError::Socket)?;
+                    // A new watch looks at the room anew, so none that came meanwhile is missed.
+                    self.full = Some(watched(copy, Interest::WRITABLE)?);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_gone(&error) => {
                     self.deaf = true;
                     return Ok(());
@@ -184,9 +201,9 @@ impl Pipe {
     /// Reads what is there now.
     pub(crate) fn receive(&mut self, receiver: &mut dyn Receiver) -> Result<Progress, PipeError> {
         loop {
-            match self.socket.try_read(self.inbound.space()) {
-                Ok(0) => return Ok(Progress::Over),
-                Ok(count) => {
+            match read(&self.socket, self.inbound.space()) {
+                Ok(Some(0)) => return Ok(Progress::Over),
+                Ok(Some(count)) => {
                     self.inbound.filled(count);
                     self.take_items(receiver)?;
                     if self.is_over() {
@@ -196,7 +213,7 @@ impl Pipe {
                         return Ok(Progress::Open);
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Open),
+                Ok(None) => return Ok(Progress::Open),
                 Err(error) if is_gone(&error) => return Ok(Progress::Over),
                 Err(error) => return Err(PipeError::Socket(error)),
             }
@@ -259,6 +276,31 @@ impl Pipe {
                 self.outbound.grant(credit);
             }
         }
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "the constructors that replace it are unsafe; a socket never changes its number"
+)]
+fn watched(socket: UnixStream, interest: Interest) -> Result<AsyncFd<UnixStream>, PipeError> {
+    AsyncFd::with_interest(socket, interest).map_err(PipeError::Socket)
+}
+
+/// What is there, or nothing. Less than fits is all there was: asking again would be one more system call for every call.
+fn read(socket: &AsyncFd<UnixStream>, space: &mut [u8]) -> io::Result<Option<usize>> {
+    let mut taken = None;
+    let read = socket.try_io(Interest::READABLE, |mut socket| match socket.read(space) {
+        Ok(count) if count > 0 && count < space.len() => {
+            taken = Some(count);
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+        read => read,
+    });
+    match read {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(taken),
+        Err(error) => Err(error),
     }
 }
 

@@ -8,6 +8,10 @@ pub mod calls;
 #[cfg(feature = "sandboxes")]
 pub mod conformance;
 pub mod discovery;
+pub mod doors;
+pub mod front;
+pub mod model;
+pub mod peer;
 pub mod peers;
 #[cfg(feature = "sandboxes")]
 pub mod sandboxes;

@@ -5,12 +5,14 @@
     reason = "tests start the program and read how it was given"
 )]
 
+mod clients;
 mod files;
 mod journal;
 mod limits;
 mod messages;
 mod policy;
 mod programs;
+mod serving;
 mod setting;
 mod tools;
 mod vault;

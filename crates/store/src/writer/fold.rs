@@ -120,3 +120,6 @@ fn note(_: &Wal, pages: std::ffi::c_int) -> Result<(), rusqlite::Error> {
 fn fold(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
+
+#[cfg(test)]
+mod tests;

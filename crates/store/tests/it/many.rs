@@ -108,6 +108,24 @@ async fn sixty_four_writers_at_once_make_whole_chains() {
 }
 
 #[tokio::test]
+async fn a_journal_written_without_pause_keeps_its_log_short() {
+    let world = world().await;
+    let session = world.session().await;
+    let log = world.home().join("ringfence.db-wal");
+    let mut longest = 0;
+    // More than three times what the log may hold.
+    for _ in 0..2500 {
+        world.store.record(violation(session, &"x".repeat(4000))).await.unwrap();
+        longest = longest.max(std::fs::metadata(&log).unwrap().len());
+    }
+    assert!(longest < 20 << 20, "{longest}");
+    world.store.record(closed(session)).await.unwrap();
+    let report = report(&world.store).await;
+    assert!(report.is_ok(), "{report:?}");
+    assert_eq!(report.records, 2502);
+}
+
+#[tokio::test]
 async fn a_session_left_open_is_gone_on_with_by_one_process_at_a_time() {
     let world = world().await;
     let session = world.session().await;

@@ -1,5 +1,6 @@
 //! The benchmark of tool calls from confined programs, beside bare clients and peers, all in one run.
-//! `--brief` makes few calls, for correctness only, and installs nothing.
+//! `--brief` makes few calls, for correctness only, and installs nothing. `--sequential` makes only the calls one by one, and says
+//! how long each client was on a processor: that holds on a busy machine too.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -26,16 +27,18 @@ struct Size {
     /// A model's answer, simulated by sleep.
     model: Duration,
     brief: bool,
+    sequential: bool,
 }
 
 fn main() -> Result<()> {
-    let brief = std::env::args().any(|one| one == "--brief");
+    let [brief, sequential] = ["--brief", "--sequential"].map(|flag| std::env::args().any(|one| one == flag));
     let size = if brief {
         Size {
             calls: 20,
             rounds: 1,
             model: Duration::from_millis(10),
             brief,
+            sequential,
         }
     } else {
         Size {
@@ -43,6 +46,7 @@ fn main() -> Result<()> {
             rounds: 9,
             model: Duration::from_secs(1),
             brief,
+            sequential,
         }
     };
     // One thread, as the program itself has.
@@ -61,6 +65,10 @@ async fn measure(size: &Size) -> Result<()> {
     );
     println!("|---|---|---|");
     let above = sequential(size, &bare, &direct, &road).await?;
+    if size.sequential {
+        road.leave().await;
+        return Ok(());
+    }
     let (alone, together) = at_once(size, &road).await?;
     let python = python(size, &road).await?;
     println!("| the same, from Python (no goal) | {} | |", milliseconds(python));
@@ -108,10 +116,26 @@ fn upstream() -> Result<PathBuf> {
 async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> Result<Duration> {
     let source = calls(Language::TypeScript, size.calls, false);
     let (mut alone, mut clients, mut programs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut busy = [Duration::ZERO; 3];
     for _ in 0..=size.rounds {
+        let begun = on_processor()?;
         alone.push(bare.calls(size.calls).await?);
+        let bare_done = on_processor()?;
         clients.push(direct.calls(size.calls).await?);
+        let direct_done = on_processor()?;
         programs.push(counted(road, Language::TypeScript, &source, size.calls).await?);
+        let done = on_processor()?;
+        busy = [bare_done - begun, direct_done - bare_done, done - direct_done];
+    }
+    let least = |times: &[Duration]| times.iter().min().copied().unwrap_or_default();
+    if size.sequential {
+        println!(
+            "least of each: {:?} {:?} {:?}",
+            least(&alone),
+            least(&clients),
+            least(&programs)
+        );
+        println!("on a processor, last round: {busy:?}");
     }
     // The first round warms everybody.
     let [alone, client, program] = [alone, clients, programs].map(|mut times| {
@@ -131,6 +155,13 @@ async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> R
         milliseconds(ABOVE)
     );
     Ok(program.saturating_sub(alone))
+}
+
+/// How long this thread was on a processor.
+fn on_processor() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text.split_whitespace().next().context("no times of this thread")?;
+    Ok(Duration::from_nanos(nanos.parse()?))
 }
 
 /// One by one and all at once, from one kind of program.

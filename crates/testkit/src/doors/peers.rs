@@ -1,0 +1,47 @@
+//! The same program through peers that offer code mode, where they install.
+
+use anyhow::Result;
+
+use crate::peer::Peer;
+
+const PEERS: [Peer; 2] = [
+    Peer {
+        name: "FastMCP 4.1.2 code mode, over stdio",
+        runner: &["fastmcp/bin/python"],
+        install: &[
+            &["python3", "-m", "venv", "fastmcp"],
+            &["fastmcp/bin/pip", "install", "--quiet", "fastmcp[code-mode]==4.1.2"],
+        ],
+        script: ("fastmcp_door.py", include_str!("fastmcp_door.py")),
+    },
+    Peer {
+        name: "@utcp/code-mode 1.2.12, in its own process",
+        runner: &["node_modules/.bin/node", "--no-node-snapshot"],
+        install: &[&[
+            "npm",
+            "install",
+            "--prefix",
+            ".",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "node@24.21.0",
+            "@utcp/code-mode@1.2.12",
+            "@utcp/mcp@1.1.3",
+        ]],
+        script: ("utcp_door.mjs", include_str!("utcp_door.mjs")),
+    },
+];
+
+/// Peers of the same kind that no script here measures.
+const UNMEASURED: &str = "\nNot measured: `executor`, a service with a configuration and a store of its own, whose runs go through its web interface.\n";
+
+/// What each peer says of `1+1`, or why it cannot.
+pub fn measure() -> Result<String> {
+    let mut text = String::from("| peer, same run | `1+1`, middle | 100 in a row |\n|---|---|---|\n");
+    for peer in &PEERS {
+        text.push_str(&peer.rows(&[])?);
+    }
+    text.push_str(UNMEASURED);
+    Ok(text)
+}

@@ -1,0 +1,212 @@
+//! A client over HTTP: one connection, one request at a time, no more of HTTP than the answers need.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::{Era, result};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Bytes of an answer.
+const MOST: usize = 64 * 1024 * 1024;
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, names in small letters.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The messages in it: one as JSON, or those of an event stream.
+    pub fn messages(&self) -> Result<Vec<Value>> {
+        let text = std::str::from_utf8(&self.body)?;
+        if self
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/event-stream"))
+        {
+            let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+            let data = data.map(str::trim).filter(|data| !data.is_empty());
+            return data.map(|data| Ok(serde_json::from_str(data)?)).collect();
+        }
+        Ok(vec![
+            serde_json::from_str(text).with_context(|| format!("not JSON: {text}"))?,
+        ])
+    }
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Http {
+    stream: BufReader<TcpStream>,
+    address: String,
+    token: Option<String>,
+    era: Era,
+    session: Option<String>,
+    asked: u64,
+}
+
+impl Http {
+    /// Connects to `127.0.0.1:PORT` and begins a conversation.
+    pub fn start(address: &str, token: Option<&str>, era: Era) -> Result<Http> {
+        let mut client = Http::silent(address, token, era)?;
+        let (method, params) = era.greeting();
+        client.request(method, params)?;
+        if era == Era::Legacy {
+            let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+            let reply = client.post(&ready, &[])?;
+            ensure!(reply.status == 202, "the end of the handshake got {}", reply.status);
+        }
+        Ok(client)
+    }
+
+    /// Connects and says nothing yet.
+    pub fn silent(address: &str, token: Option<&str>, era: Era) -> Result<Http> {
+        let stream = TcpStream::connect(address).with_context(|| format!("cannot reach {address}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Http {
+            stream: BufReader::new(stream),
+            address: address.to_owned(),
+            token: token.map(str::to_owned),
+            era,
+            session: None,
+            asked: 0,
+        })
+    }
+
+    /// Posts a body to `/mcp` with what the protocol wants in headers, and these besides.
+    pub fn post(&mut self, body: &str, more: &[(&str, &str)]) -> Result<Reply> {
+        let mut headers = vec![
+            ("Content-Type", "application/json".to_owned()),
+            ("Accept", "application/json, text/event-stream".to_owned()),
+            ("MCP-Protocol-Version", self.era.revision().to_owned()),
+        ];
+        headers.extend(self.session.clone().map(|session| ("Mcp-Session-Id", session)));
+        headers.extend(
+            self.token
+                .as_ref()
+                .map(|token| ("Authorization", format!("Bearer {token}"))),
+        );
+        headers.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        self.send("POST", "/mcp", &headers, body.as_bytes())
+    }
+
+    /// Any request.
+    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, String)], body: &[u8]) -> Result<Reply> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
+        for (name, value) in headers {
+            write!(head, "{name}: {value}\r\n")?;
+        }
+        write!(head, "Content-Length: {}\r\n\r\n", body.len())?;
+        let mut request = head.into_bytes();
+        request.extend_from_slice(body);
+        self.stream.get_mut().write_all(&request)?;
+        self.reply()
+    }
+
+    /// The stream itself, for what is no proper request.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        self.stream.get_mut()
+    }
+
+    /// Reads an answer.
+    pub fn reply(&mut self) -> Result<Reply> {
+        let mut line = String::new();
+        ensure!(
+            self.stream.read_line(&mut line)? > 0,
+            "the server closed the connection"
+        );
+        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.with_context(|| format!("no status line: {line}"))?;
+        let mut headers = Vec::new();
+        loop {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            match line.trim_end().split_once(':') {
+                Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.trim().to_owned())),
+                None => break,
+            }
+        }
+        let mut reply = Reply {
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        if reply.header("transfer-encoding") == Some("chunked") {
+            reply.body = self.chunks()?;
+        } else {
+            let length = reply.header("content-length").unwrap_or("0").parse()?;
+            ensure!(length <= MOST, "an answer of {length} bytes");
+            reply.body = vec![0; length];
+            self.stream.read_exact(&mut reply.body)?;
+        }
+        Ok(reply)
+    }
+
+    fn chunks(&mut self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim(), 16).with_context(|| format!("no chunk: {line}"))?;
+            ensure!(body.len() + length <= MOST, "an answer without end");
+            let start = body.len();
+            body.resize(start + length + 2, 0);
+            self.stream.read_exact(body.get_mut(start..).unwrap_or_default())?;
+            body.truncate(start + length);
+            if length == 0 {
+                return Ok(body);
+            }
+        }
+    }
+
+    /// A request and its result.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+        self.asked += 1;
+        let id = self.asked;
+        let name = params.get("name").and_then(Value::as_str).map(str::to_owned);
+        let request = self.era.request(id, method, params).to_string();
+        let mut headers = Vec::new();
+        if self.era == Era::Modern {
+            headers.push(("Mcp-Method", method));
+            headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
+        }
+        let reply = self.post(&request, &headers)?;
+        if let Some(session) = reply.header("mcp-session-id") {
+            self.session = Some(session.to_owned());
+        }
+        let messages = reply.messages().with_context(|| format!("status {}", reply.status))?;
+        let mut own = messages
+            .into_iter()
+            .filter(|message| message.get("id").and_then(Value::as_u64) == Some(id));
+        match own.next() {
+            Some(answer) => result(answer),
+            None => bail!("status {} and no answer", reply.status),
+        }
+    }
+
+    /// Calls a tool.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
+        let called = self.request("tools/call", json!({"name": tool, "arguments": arguments}))?;
+        ensure!(called.get("isError") != Some(&json!(true)), "`{tool}` failed: {called}");
+        Ok(called)
+    }
+}

@@ -1,0 +1,130 @@
+//! A client on standard input and output.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio as Pipes};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Era, result};
+
+/// The program with its pipes; killed when dropped.
+#[derive(Debug)]
+pub struct Stdio {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    era: Era,
+    asked: u64,
+}
+
+impl Stdio {
+    /// Starts the program and begins a conversation.
+    pub fn start(command: &mut Command, era: Era) -> Result<Stdio> {
+        let mut client = Stdio::silent(command, era)?;
+        let (method, params) = era.greeting();
+        client.request(method, params)?;
+        if era == Era::Legacy {
+            client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string())?;
+        }
+        Ok(client)
+    }
+
+    /// Starts the program and says nothing yet.
+    pub fn silent(command: &mut Command, era: Era) -> Result<Stdio> {
+        let mut child = command
+            .stdin(Pipes::piped())
+            .stdout(Pipes::piped())
+            .spawn()
+            .context("cannot start the server")?;
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().context("no pipe")?);
+        Ok(Stdio {
+            child,
+            input,
+            output,
+            era,
+            asked: 0,
+        })
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A line as it is.
+    pub fn send(&mut self, line: &str) -> Result<()> {
+        let input = self.input.as_mut().context("already closed")?;
+        input.write_all(line.as_bytes())?;
+        input.write_all(b"\n")?;
+        input.flush()?;
+        Ok(())
+    }
+
+    /// Bytes as they are, without a line's end.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.input.as_mut().context("already closed")?.write_all(bytes)?;
+        Ok(())
+    }
+
+    /// The next message of the server; none at its end.
+    pub fn hear(&mut self) -> Result<Option<Value>> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let message = serde_json::from_str(&line).with_context(|| format!("not JSON on the pipe: {line}"))?;
+        Ok(Some(message))
+    }
+
+    /// Says no more; the server may still answer.
+    pub fn close(&mut self) {
+        self.input = None;
+    }
+
+    /// Waits for the program's end.
+    pub fn wait(&mut self) -> Result<std::process::ExitStatus> {
+        Ok(self.child.wait()?)
+    }
+
+    /// Sends a request without waiting for its answer; its id.
+    pub fn ask(&mut self, method: &str, params: Value) -> Result<u64> {
+        self.asked += 1;
+        let request = self.era.request(self.asked, method, params);
+        self.send(&request.to_string())?;
+        Ok(self.asked)
+    }
+
+    /// The answer to a request; what else the server says is passed over.
+    pub fn answer(&mut self, id: u64) -> Result<Value> {
+        loop {
+            let message = self.hear()?.context("the server ended")?;
+            if message.get("id").and_then(Value::as_u64) == Some(id) && message.get("method").is_none() {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// A request and its result.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+        let id = self.ask(method, params)?;
+        result(self.answer(id)?)
+    }
+
+    /// Calls a tool.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
+        let called = self.request("tools/call", json!({"name": tool, "arguments": arguments}))?;
+        ensure!(called.get("isError") != Some(&json!(true)), "`{tool}` failed: {called}");
+        Ok(called)
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        self.input = None;
+        // One that has ended is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

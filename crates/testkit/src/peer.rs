@@ -1,0 +1,99 @@
+//! A peer that is installed from its registry when there is a network, and told of when not.
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts its peers itself")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// A peer, how it is installed, and what measures it.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its name and version.
+    pub name: &'static str,
+    /// The program that runs the script, below the peers' folder.
+    pub runner: &'static [&'static str],
+    /// The commands that install it there.
+    pub install: &'static [&'static [&'static str]],
+    /// The script that measures it: its name, and its text.
+    pub script: (&'static str, &'static str),
+}
+
+impl Peer {
+    /// A row of a table for each line that the script says, or one that says why there is none.
+    pub fn rows(&self, arguments: &[&str]) -> Result<String> {
+        let mut text = String::new();
+        match self.measure(arguments) {
+            Ok(lines) => {
+                for line in lines.lines() {
+                    writeln!(text, "| {} | {line} |", self.name)?;
+                }
+            }
+            Err(error) => writeln!(text, "| {} | not measured: {} | |", self.name, one_line(&error))?,
+        }
+        Ok(text)
+    }
+
+    fn measure(&self, given: &[&str]) -> Result<String> {
+        let folder = &folder()?;
+        std::fs::create_dir_all(folder)?;
+        let (program, arguments) = self.runner.split_first().context("no runner")?;
+        // Written when all of it is there: half an installation, or another version, is done again.
+        let (stamp, all) = (
+            folder.join(format!("{}.installed", self.script.0)),
+            format!("{:?}", self.install),
+        );
+        if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&all) {
+            for command in self.install {
+                run(folder, command)?;
+            }
+            std::fs::write(&stamp, all)?;
+        }
+        let script = folder.join(self.script.0);
+        std::fs::write(&script, self.script.1)?;
+        // A peer that hangs must not hold the benchmark.
+        let mut command = Command::new("timeout");
+        command
+            .args(["--kill-after=5", "120"])
+            .arg(folder.join(program))
+            .args(arguments)
+            .arg(&script)
+            .args(given);
+        finish(command.current_dir(folder))
+    }
+}
+
+/// Beside the program, in the folder of all that is built: `target/tools/peers`.
+fn folder() -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let target = here.parent().and_then(Path::parent).context("no target folder")?;
+    Ok(target.join("tools/peers"))
+}
+
+fn run(folder: &Path, argv: &[&str]) -> Result<()> {
+    let (program, rest) = argv.split_first().context("no program")?;
+    // A name with a slash is one that an earlier step installed here.
+    let program = if program.contains('/') {
+        folder.join(program)
+    } else {
+        PathBuf::from(program)
+    };
+    finish(Command::new(program).args(rest).current_dir(folder)).map(drop)
+}
+
+fn finish(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "{} said: {}",
+        command.get_program().to_string_lossy(),
+        errors.lines().last().unwrap_or("nothing")
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace(['\n', '|'], " ")
+}
