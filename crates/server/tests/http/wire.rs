@@ -126,6 +126,10 @@ impl Events {
             if read.unwrap_or(0) == 0 {
                 return None;
             }
+            // The last chunk: the stream ended, though the connection may go on.
+            if line == "0\r\n" {
+                return None;
+            }
             if let Some(number) = line.strip_prefix("id: ") {
                 id = number.trim().parse().unwrap();
             } else if let Some(data) = line.strip_prefix("data: ") {
