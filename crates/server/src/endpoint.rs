@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
@@ -24,10 +24,13 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::{Face, Mcp};
+use crate::weight::{MOST_VALUES, is_too_heavy};
 
 const SESSION: &str = "mcp-session-id";
 /// Conversations of the older era at once.
 const MOST_SESSIONS: usize = 1024;
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// How an endpoint is made.
 #[derive(Debug, Clone)]
@@ -63,6 +66,7 @@ pub struct Endpoint<H = Face> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     owners: Arc<Mutex<HashMap<String, Principal>>>,
+    most_bytes: usize,
 }
 
 impl<H> Clone for Endpoint<H> {
@@ -71,6 +75,7 @@ impl<H> Clone for Endpoint<H> {
             service: self.service.clone(),
             sessions: Arc::clone(&self.sessions),
             owners: Arc::clone(&self.owners),
+            most_bytes: self.most_bytes,
         }
     }
 }
@@ -109,11 +114,12 @@ impl<H: ServerHandler> Endpoint<H> {
             service: StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config),
             sessions,
             owners: Arc::default(),
+            most_bytes: options.most_bytes,
         }
     }
 
     /// Answers a request.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    pub async fn handle<B>(&self, request: Request<B>) -> Answer
     where
         B: Body + Send + 'static,
         B::Data: Send,
@@ -133,11 +139,43 @@ impl<H: ServerHandler> Endpoint<H> {
             Some(Ok(id)) if self.owns(who, id) => {}
             Some(_) => return refusal(StatusCode::NOT_FOUND, "there is no such conversation: begin a new one"),
         }
+        let request = match self.weighed(request).await {
+            Ok(request) => request,
+            Err(refused) => return *refused,
+        };
         let response = self.service.handle(request).await;
         if let Some(Ok(id)) = response.headers().get(SESSION).map(|id| id.to_str()) {
             self.own(who, id).await;
         }
         response
+    }
+
+    /// A request whose body is here, and neither too long nor too heavy to be read.
+    async fn weighed<B>(&self, request: Request<B>) -> Result<Request<Full<Bytes>>, Box<Answer>>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: fmt::Display,
+    {
+        let refuse = |status, message: &str| Box::new(refusal(status, message));
+        let (parts, body) = request.into_parts();
+        let mut body = pin!(body);
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.as_mut().frame().await {
+            let frame =
+                frame.map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("the request broke off: {error}")))?;
+            let Ok(piece) = frame.into_data() else { continue };
+            if bytes.len() + piece.remaining() > self.most_bytes {
+                let message = format!("a request of more than {} bytes is not read", self.most_bytes);
+                return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message));
+            }
+            bytes.put(piece);
+        }
+        if is_too_heavy(&bytes) {
+            let message = format!("a message of more than {MOST_VALUES} values is not read");
+            return Err(refuse(StatusCode::BAD_REQUEST, &message));
+        }
+        Ok(Request::from_parts(parts, Full::new(bytes.freeze())))
     }
 
     fn owns(&self, who: Principal, id: &str) -> bool {
@@ -164,7 +202,7 @@ where
     B::Data: Send,
     B::Error: fmt::Display,
 {
-    type Response = Response<BoxBody<Bytes, Infallible>>;
+    type Response = Answer;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -189,7 +227,7 @@ async fn end_all(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
     }
 }
 
-fn refusal(status: StatusCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {
+fn refusal(status: StatusCode, message: &str) -> Answer {
     let body = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } });
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
     *response.status_mut() = status;

@@ -10,6 +10,7 @@ mod endpoint;
 mod http;
 mod mcp;
 mod stdio;
+mod weight;
 
 #[doc(hidden)]
 pub use conformance::{Conformance, conformance_handler};

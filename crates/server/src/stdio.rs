@@ -3,6 +3,7 @@
 mod line;
 mod message;
 mod pipe;
+mod streams;
 
 use ringfence_journal::Principal;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
@@ -25,8 +26,7 @@ pub enum ServeError {
 
 /// Serves one client on standard input and output. When it says no more, what it began is ended, and so is this.
 pub async fn serve_stdio(mcp: &Mcp, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
-    let (read, write) = rmcp::transport::io::stdio_pipes();
-    serve_streams(mcp, principal, (read, write), stop).await
+    serve_streams(mcp, principal, streams::standard(), stop).await
 }
 
 /// The same on any two streams.

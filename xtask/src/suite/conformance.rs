@@ -3,10 +3,12 @@
 //! A run counts only when every scored scenario was seen, passed, and had something checked.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{Outcome, npm, passed};
 use crate::program;
@@ -26,13 +28,15 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     for (revision, scenarios, _) in REVISIONS {
         let mut suite = suite(&tools, root, "client", revision)?;
         suite.arg("--command").arg(&client);
-        let scored = scored(&tools, "Client", revision)?;
-        ensure!(
-            scored.len() == scenarios,
-            "{} scored scenarios of a client in {revision}, and {scenarios} were expected",
-            scored.len()
-        );
+        let scored = scored(&tools, "Client", revision, scenarios)?;
         counted += judged(&mut suite, &scored).with_context(|| format!("our client in {revision}"))?;
+    }
+    let server = Server::start(&program::ringfence(root)?)?;
+    for (revision, _, scenarios) in REVISIONS {
+        let mut suite = suite(&tools, root, "server", revision)?;
+        suite.arg("--url").arg(&server.url);
+        let scored = scored(&tools, "Server", revision, scenarios)?;
+        counted += judged(&mut suite, &scored).with_context(|| format!("our server in {revision}"))?;
     }
     Ok(passed(&format!("{counted} scored scenarios of both revisions")))
 }
@@ -61,14 +65,64 @@ fn suite(tools: &npm::Tools, root: &Path, side: &str, revision: &str) -> Result<
     Ok(suite)
 }
 
-/// The scenarios that a revision requires of one side, as the suite lists them.
-fn scored(tools: &npm::Tools, side: &str, revision: &str) -> Result<Vec<String>> {
+/// Our server with the suite's fixtures behind its doors; killed when dropped.
+struct Server {
+    child: Child,
+    url: String,
+    _home: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(ringfence: &Path) -> Result<Server> {
+        let home = tempfile::tempdir().context("cannot make a folder for the server")?;
+        let mut serve = Command::new(ringfence);
+        serve.args(["serve", "--conformance", "--listen", "127.0.0.1:0"]);
+        serve.env("RINGFENCE_HOME", home.path()).current_dir(home.path());
+        serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = serve.spawn().context("cannot start the server")?;
+        let said = child.stderr.take().context("the server has no standard error")?;
+        let mut server = Server {
+            child,
+            url: String::new(),
+            _home: home,
+        };
+        let mut lines = BufReader::new(said).lines();
+        for line in lines.by_ref() {
+            let line = line.context("cannot read what the server says")?;
+            if let Some((_, after)) = line.split_once("MCP at ") {
+                after.split(',').next().unwrap_or(after).clone_into(&mut server.url);
+                // Read on, so that the server never waits for us.
+                thread::spawn(move || lines.count());
+                return Ok(server);
+            }
+            eprintln!("{line}");
+        }
+        bail!("the server ended before it said where it listens")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The scenarios that a revision requires of one side, as the suite lists them; so many are known.
+fn scored(tools: &npm::Tools, side: &str, revision: &str, known: usize) -> Result<Vec<String>> {
     let mut list = tools.program(SUITE);
     let listed = program::read(list.args(["list", "--requirements", revision]))?;
     let head = format!("{side} scenarios");
     let section = listed.lines().skip_while(|line| !line.starts_with(&head)).skip(1);
     let names = section.map_while(|line| line.strip_prefix("  - "));
-    Ok(names.map(str::to_owned).collect())
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    ensure!(
+        names.len() == known,
+        "the suite scores {} scenarios of {revision} ({side}), and {known} were known",
+        names.len()
+    );
+    Ok(names)
 }
 
 /// Runs the suite; how many scored scenarios passed, which must be all of them.

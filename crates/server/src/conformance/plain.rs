@@ -40,12 +40,12 @@ pub(super) fn call(request: &CallToolRequestParams) -> Result<Option<CallToolRes
         ],
         "test_error_handling" => {
             let says = text("This tool intentionally returns an error for testing".to_owned());
-            return made(json!({ "isError": true, "content": [says] })).map(Some);
+            return made(json!({ "resultType": "complete", "isError": true, "content": [says] })).map(Some);
         }
         "greet" => vec![text(format!("Hello, {}!", argument("name")))],
         "test_header_parameter" => vec![text(format!("region: {}", argument("region")))],
         "json_schema_2020_12_tool" => vec![text(format!("name: {}", argument("name")))],
         _ => return Ok(None),
     };
-    made(json!({ "content": content })).map(Some)
+    made(json!({ "resultType": "complete", "content": content })).map(Some)
 }

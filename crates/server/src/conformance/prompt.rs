@@ -72,6 +72,6 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResponse,
     let messages = contents
         .into_iter()
         .map(|content| json!({ "role": "user", "content": content }));
-    let result: GetPromptResult = made(json!({ "messages": messages.collect::<Vec<_>>() }))?;
+    let result: GetPromptResult = made(json!({ "resultType": "complete", "messages": messages.collect::<Vec<_>>() }))?;
     Ok(result.into())
 }

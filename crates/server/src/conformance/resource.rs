@@ -55,5 +55,5 @@ pub(super) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
             text("application/json", data.to_string())
         }
     };
-    made(json!({ "contents": [contents] }))
+    made(json!({ "resultType": "complete", "contents": [contents] }))
 }

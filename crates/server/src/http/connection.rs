@@ -55,6 +55,8 @@ pub(crate) async fn serve(stream: TcpStream, routes: Router, limits: Arc<Limits>
         }
     };
     match outcome {
+        // When the server ends, nobody is waited for.
+        Ok(()) if *closing.borrow() => {}
         Ok(()) => linger(connection.into_parts().io.into_inner().into_inner()).await,
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }

@@ -57,7 +57,8 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
         let uri = Link { execution, part }.uri();
         let whole = cut(object, name, share);
         notices.push(format!("{name}: cut from {whole} bytes; all of it is at {uri}, or return less").into());
-        object["truncated"][name] = Value::Bool(true);
+        let truncated = object.entry("truncated").or_insert_with(|| Value::Object(Map::new()));
+        truncated[name] = Value::Bool(true);
         links.insert(name.to_owned(), Value::String(uri));
     }
     if object

@@ -51,6 +51,9 @@ impl Face {
 
     /// One of them.
     pub(super) async fn direct_tool(&self, name: &str) -> Option<Direct> {
+        if !name.contains("__") {
+            return None;
+        }
         self.direct_tools()
             .await
             .into_iter()

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 /// How an agent should go about it, for clients that pass this on.
@@ -32,7 +32,14 @@ pub(super) const WAIT_TAKES: &[&str] = &["execution_id", "wait", "cancel"];
 
 /// All of them, in the order in which they are used.
 pub(super) fn all() -> Vec<Tool> {
-    vec![search(), list(), describe(), run(), wait()]
+    vec![at_once(search()), list(), at_once(describe()), at_once(run()), wait()]
+}
+
+/// Asks a client that puts off loading tools to load this one at once: the others follow from it.
+fn at_once(tool: Tool) -> Tool {
+    let mut meta = MetaObject::new();
+    meta.0.insert("anthropic/alwaysLoad".to_owned(), Value::Bool(true));
+    tool.with_meta(meta)
 }
 
 fn search() -> Tool {

@@ -5,8 +5,7 @@ use rmcp::model::{ErrorCode, ErrorData, NumberOrString, RequestId};
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::Value;
 
-/// The most values in one message: a small line must not become a large tree.
-const MOST_VALUES: usize = 250_000;
+use crate::weight::{MOST_VALUES, is_too_heavy};
 
 /// What a line turned out to be.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub(super) fn read(line: &[u8]) -> Heard {
     if line.is_empty() {
         return Heard::Nothing;
     }
-    if values(line) > MOST_VALUES {
+    if is_too_heavy(line) {
         let message = format!("a message of more than {MOST_VALUES} values is not read");
         return Heard::Wrong(ErrorData::invalid_request(message, None), edges_id(line, line));
     }
@@ -66,21 +65,6 @@ fn explain(line: &[u8]) -> Heard {
 
 fn id(value: &Value) -> Option<RequestId> {
     serde_json::from_value::<NumberOrString>(value.clone()).ok()
-}
-
-/// How many values there are, at most: openings and commas outside of strings.
-fn values(line: &[u8]) -> usize {
-    let (mut quoted, mut escaped, mut count) = (false, false, 1);
-    for byte in line {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' | b'[' | b'{' if !quoted => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 /// The id of a message of which only the ends are known: clients write it first or last.

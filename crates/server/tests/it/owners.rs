@@ -137,3 +137,15 @@ async fn a_run_over_http_ends_when_its_stream_is_closed() {
     handling.abort();
     assert_eq!(crate::runs::status(&setting, &id).await, "cancelled");
 }
+
+#[tokio::test]
+async fn a_request_that_is_too_long_or_too_heavy_is_not_read() {
+    let setting = Setting::new().await;
+    let endpoint = Endpoint::new(&setting.mcp, EndpointOptions::default());
+    let long = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "x": "x".repeat(5_000_000) } });
+    assert_eq!(endpoint.handle(post(Some(ME), None, &long)).await.status(), 413);
+    let heavy = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "x": vec![0; 300_000] } });
+    let refused = endpoint.handle(post(Some(ME), None, &heavy)).await;
+    assert_eq!(refused.status(), 400);
+    assert!(text(refused).await.contains("250000 values"));
+}

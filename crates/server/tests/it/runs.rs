@@ -330,3 +330,29 @@ async fn waiting_with_cancel_kills() {
     let wrong = client.call("wait_run", json!({ "execution_id": "17" })).await;
     assert_eq!(wrong["structuredContent"]["error"]["code"], "arguments.invalid");
 }
+
+#[tokio::test]
+async fn a_clients_own_names_for_a_call_are_written_down() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let run = json!({
+        "name": "sandboxed_code_run", "arguments": { "language": "ts", "code": "1" },
+        "_meta": { "claudecode/toolUseId": "toolu_01", "traceparent": traceparent },
+    });
+    let answer = client.ask("tools/call", run).await;
+    let session = answer["result"]["structuredContent"]["session_id"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let records = setting.engine.store().show(session).await.unwrap();
+    let started = records
+        .iter()
+        .map(|record| record.event().unwrap())
+        .find(|event| event.kind.name() == "execution_started");
+    let written = format!("{:?}", started.unwrap().kind);
+    for word in ["test 1", "toolu_01", traceparent] {
+        assert!(written.contains(word), "{word}: {written}");
+    }
+}

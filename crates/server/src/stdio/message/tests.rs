@@ -1,6 +1,7 @@
 use rmcp::model::{ErrorCode, RequestId};
 
-use super::{Heard, MOST_VALUES, read, too_long};
+use super::{Heard, read, too_long};
+use crate::weight::MOST_VALUES;
 
 #[track_caller]
 fn wrong(line: &str, code: ErrorCode, id: Option<RequestId>) {

@@ -1,0 +1,273 @@
+//! `serve` as people start it: where it listens, who is let in, how it ends, what it tells a collector.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Child;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::setting::{Setting, eventually, wait};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that runs.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    /// What it says besides where it listens.
+    said: mpsc::Receiver<String>,
+}
+
+impl Server {
+    fn start(setting: &Setting, args: &[&str]) -> Server {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        let mut child = setting.start(&all);
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = lines.next().unwrap_or_else(|| panic!("it ended")).unwrap();
+            if let Some(rest) = line.strip_prefix("notice: listening on http://") {
+                break rest.split(": ").next().unwrap().parse().unwrap();
+            }
+        };
+        let (sender, said) = mpsc::channel();
+        thread::spawn(move || lines.map_while(Result::ok).for_each(|line| drop(sender.send(line))));
+        Server { child, address, said }
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it, and tells how.
+    fn end(self) -> Option<i32> {
+        self.signal(rustix::process::Signal::TERM);
+        wait(self.child, PATIENCE).status.code()
+    }
+}
+
+fn token(setting: &Setting, scope: &str) -> (String, String) {
+    let made = setting.json(&["token", "create", "--name", scope, "--scope", scope, "--json"]);
+    (
+        made["id"].as_str().unwrap().to_owned(),
+        made["secret"].as_str().unwrap().to_owned(),
+    )
+}
+
+fn ask(address: SocketAddr, secret: &str, method: &str, path: &str, more: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {secret}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+#[test]
+fn who_has_a_token_is_let_in_until_it_is_revoked() {
+    let setting = Setting::new();
+    let server = Server::start(&setting, &[]);
+    let (id, secret) = token(&setting, "agent");
+    let run = |code: &str| {
+        let body = json!({ "language": "typescript", "code": code }).to_string();
+        ask(server.address, &secret, "POST", "/api/v1/runs", "", &body)
+    };
+    let (status, execution) = run("1 + 1");
+    assert_eq!((status, &execution["value"]), (200, &json!(2)), "{execution}");
+    assert_eq!(setting.run(&["token", "revoke", &id]).code, Some(0));
+    assert_eq!(run("1 + 1").0, 401);
+    let said: Vec<String> = server.said.try_iter().collect();
+    assert!(
+        said.iter()
+            .any(|line| line.contains("claude mcp add --transport http ringfence")),
+        "{said:?}"
+    );
+    let started = Instant::now();
+    assert_eq!(server.end(), Some(0));
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let checked = setting.run(&["audit", "verify"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+#[test]
+fn mcp_on_standard_input_and_output() {
+    let setting = Setting::new();
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "sandboxed_code_run", "arguments": { "language": "typescript", "code": "6 * 7" } } });
+    let mut command = setting.command(&["serve", "--stdio"]);
+    command.stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    writeln!(stdin, "{hello}\n{ready}\n{call}").unwrap();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["result"]["serverInfo"]["name"], "ringfence");
+    assert_eq!(next()["result"]["structuredContent"]["value"], 42);
+    // Whoever says no more ends it.
+    drop(stdin);
+    assert_eq!(wait(child, PATIENCE).status.code(), Some(0));
+}
+
+#[test]
+fn beyond_this_machine_only_what_the_operator_wrote_down() {
+    let setting = Setting::new();
+    let refused = setting.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.code, Some(126), "{refused:?}");
+    for words in ["can be reached by other machines", "rule: auth", "`auth: tokens`"] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    let open = setting.run(&["serve", "--listen", "0.0.0.0:0", "--conformance"]);
+    assert_eq!(open.code, Some(126), "{open:?}");
+    setting.write("ringfence.yaml", "listen: '0.0.0.0:0'\nauth: tokens\n");
+    let mut child = setting.start(&["serve", "--config", "ringfence.yaml"]);
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.starts_with("notice: listening on http://0.0.0.0:"), "{line}");
+}
+
+#[test]
+fn what_cannot_be_served_is_said_before_anything_starts() {
+    let setting = Setting::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    setting.write("hosts.yaml", "listen: { hosts: ['https://x.example'] }\n");
+    setting.write("otlp.yaml", "telemetry: { otlp: 'http://' }\n");
+    let cases: [(&[&str], &str); 6] = [
+        (&["--listen", &address], "cannot listen on"),
+        (&["--listen", "127.0.0.1:0", "--direct", "a b"], "--direct a b"),
+        (
+            &["--listen", "127.0.0.1:0", "--config", "hosts.yaml"],
+            "is no host name",
+        ),
+        (
+            &["--listen", "127.0.0.1:0", "--config", "otlp.yaml"],
+            "not the address of a collector",
+        ),
+        (&["--listen", "nowhere"], "invalid"),
+        (&["--stdio", "--listen", "127.0.0.1:0"], "cannot be used with"),
+    ];
+    for (args, words) in cases {
+        let mut all = vec!["serve"];
+        all.extend(args);
+        let done = setting.run(&all);
+        assert_ne!(done.code, Some(0), "{done:?}");
+        assert!(done.stderr.contains(words), "{args:?}: {}", done.stderr);
+        assert!(!setting.home().join("ringfence.db").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_signal_lets_what_runs_end_and_a_second_one_does_not() {
+    for signals in [1, 2] {
+        let setting = Setting::new();
+        let server = Server::start(&setting, &[]);
+        let (_, secret) = token(&setting, "agent");
+        let address = server.address;
+        let seconds = if signals == 1 { 2 } else { 25 };
+        let run = thread::spawn(move || {
+            let body = json!({ "language": "shell", "code": format!("sleep {seconds}; echo done") }).to_string();
+            let asked = std::panic::catch_unwind(|| ask(address, &secret, "POST", "/api/v1/runs", "", &body));
+            asked.ok()
+        });
+        eventually("it runs", || {
+            let open = setting.json(&["session", "list", "--json"]);
+            (open[0]["executions"] == 1).then_some(())
+        });
+        server.signal(rustix::process::Signal::TERM);
+        eventually("nobody is let in any more", || TcpStream::connect(address).err());
+        let started = Instant::now();
+        if signals == 2 {
+            server.signal(rustix::process::Signal::TERM);
+            assert_ne!(wait(server.child, PATIENCE).status.code(), Some(0));
+            assert!(started.elapsed() < Duration::from_secs(5));
+            continue;
+        }
+        assert_eq!(wait(server.child, PATIENCE).status.code(), Some(0));
+        let (status, execution) = run.join().unwrap().unwrap();
+        assert_eq!((status, &execution["stdout"]), (200, &json!("done\n")));
+    }
+}
+
+/// A collector: takes spans, and can be away at first.
+fn collector(busy: usize) -> (String, mpsc::Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, spans) = mpsc::channel();
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut length = 0;
+            let mut line = String::new();
+            let mut first = String::new();
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                    length = value.trim().parse().unwrap();
+                }
+                if first.is_empty() {
+                    first.clone_from(&line);
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            let status = if number < busy { "503 Busy" } else { "200 OK" };
+            let mut stream = reader.into_inner();
+            let answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}");
+            stream.write_all(answer.as_bytes()).unwrap();
+            if number >= busy {
+                assert_eq!(first, "POST /v1/traces HTTP/1.1\r\n");
+                let body: Value = serde_json::from_slice(&body).unwrap();
+                let of = &body["resourceSpans"][0];
+                assert_eq!(of["resource"]["attributes"][0]["value"]["stringValue"], "ringfence");
+                for span in of["scopeSpans"][0]["spans"].as_array().unwrap() {
+                    sender.send(span.clone()).unwrap();
+                }
+            }
+        }
+    });
+    (address, spans)
+}
+
+#[test]
+fn a_collector_gets_a_span_of_every_run_below_the_clients_own() {
+    let setting = Setting::new();
+    let (address, spans) = collector(1);
+    setting.write("ringfence.yaml", format!("telemetry: {{ otlp: '{address}' }}\n"));
+    let server = Server::start(&setting, &["--config", "ringfence.yaml"]);
+    let (_, secret) = token(&setting, "agent");
+    let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
+    let body = json!({ "language": "typescript", "code": "throw new Error('no')" }).to_string();
+    let (_, execution) = ask(server.address, &secret, "POST", "/api/v1/runs", parent, &body);
+    let span = spans.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(span["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(span["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(
+        (&span["name"], &span["kind"], &span["status"]["code"]),
+        (&json!("run typescript"), &json!(2), &json!(2))
+    );
+    assert_eq!(span["attributes"][0]["value"]["stringValue"], execution["execution_id"]);
+    // What happens last is sent before it ends.
+    let body = json!({ "language": "typescript", "code": "1" }).to_string();
+    ask(server.address, &secret, "POST", "/api/v1/runs", "", &body);
+    assert_eq!(server.end(), Some(0));
+    let last = spans.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((last.get("parentSpanId"), &last["status"]["code"]), (None, &json!(1)));
+}

@@ -1,0 +1,19 @@
+//! How heavy a message is before it is read: a small text must not become a large tree.
+
+/// The most values in one message.
+pub(crate) const MOST_VALUES: usize = 250_000;
+
+/// Whether there are more values in a text of JSON than are read: openings and commas outside of strings.
+pub(crate) fn is_too_heavy(text: &[u8]) -> bool {
+    let (mut quoted, mut escaped, mut count) = (false, false, 1_usize);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' | b'[' | b'{' if !quoted => count += 1,
+            _ => {}
+        }
+    }
+    count > MOST_VALUES
+}

@@ -1,0 +1,210 @@
+//! Who is let in: names, access tokens, scopes.
+
+use std::time::Duration;
+
+use ringfence_engine::kept::Scope;
+use ringfence_journal::Principal;
+use ringfence_server::{Auth, Limits};
+
+use crate::wire::{Reply, send};
+use crate::world::World;
+
+const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+#[tokio::test]
+async fn a_name_that_is_not_ours_is_refused_on_every_path() {
+    let world = World::new().await;
+    for path in [
+        "/healthz",
+        "/mcp",
+        "/api/v1/runs",
+        "/nothing",
+        "/.well-known/oauth-protected-resource",
+    ] {
+        for (headers, code) in [
+            (vec![("Host", "evil.example")], "http.host"),
+            (vec![("Host", "localhost.evil.example:7411")], "http.host"),
+            (vec![("Origin", "http://evil.example")], "http.origin"),
+            (vec![("Origin", "null")], "http.origin"),
+        ] {
+            let reply = send(world.address, "GET", path, &headers, "").await;
+            assert_eq!((reply.status, reply.code().as_str()), (403, code), "{path} {headers:?}");
+        }
+    }
+    let named = send(world.address, "GET", "/healthz", &[("Host", "ringfence.example")], "").await;
+    assert_eq!(named.status, 200);
+    let local = [("Origin", "http://localhost:3000")];
+    assert_eq!(send(world.address, "GET", "/healthz", &local, "").await.status, 200);
+}
+
+#[tokio::test]
+async fn everything_but_health_and_metadata_needs_an_access_token() {
+    let world = World::new().await;
+    let paths = [
+        "/mcp",
+        "/api/v1/runs",
+        "/api/v1/openapi.json",
+        "/api/v1/events",
+        "/metrics",
+        "/",
+        "/nothing",
+    ];
+    for path in paths {
+        let reply = send(world.address, "GET", path, &[], "").await;
+        assert_eq!((reply.status, reply.code().as_str()), (401, "auth.missing"), "{path}");
+        let challenge = reply.header("www-authenticate").unwrap();
+        assert_eq!(
+            challenge,
+            "Bearer resource_metadata=\"http://localhost/.well-known/oauth-protected-resource/mcp\""
+        );
+    }
+    let wrong = [
+        ("Bearer rf_wrong", 401, "auth.invalid"),
+        ("Basic dTpw", 400, "auth.form"),
+        ("nothing", 400, "auth.form"),
+    ];
+    for (value, status, code) in wrong {
+        let reply = send(world.address, "GET", "/api/v1/runs", &[("Authorization", value)], "").await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{value}");
+    }
+    // In the address it would end up in logs: it is not looked for there.
+    let holder = world.holder("a", Scope::Operator).await;
+    let secret = holder.bearer.trim_start_matches("Bearer ");
+    let reply = send(
+        world.address,
+        "GET",
+        &format!("/api/v1/runs?access_token={secret}"),
+        &[],
+        "",
+    )
+    .await;
+    assert_eq!(reply.status, 401);
+    let metadata = send(
+        world.address,
+        "GET",
+        "/.well-known/oauth-protected-resource/mcp",
+        &[],
+        "",
+    )
+    .await;
+    assert_eq!(metadata.json()["resource"], "http://localhost/mcp");
+    assert_eq!(metadata.json().get("authorization_servers"), None);
+}
+
+#[tokio::test]
+async fn metadata_names_the_issuers_that_the_operator_named() {
+    let auth = Auth::Tokens {
+        resource: Some("https://ringfence.example/".to_owned()),
+        issuers: vec!["https://login.example".to_owned()],
+    };
+    let world = World::made(Limits::default(), auth).await;
+    let metadata = send(world.address, "GET", "/.well-known/oauth-protected-resource", &[], "")
+        .await
+        .json();
+    assert_eq!(metadata["resource"], "https://ringfence.example/mcp");
+    assert_eq!(
+        metadata["authorization_servers"],
+        serde_json::json!(["https://login.example"])
+    );
+    let refused = send(world.address, "GET", "/mcp", &[], "").await;
+    let challenge = refused.header("www-authenticate").unwrap();
+    assert!(
+        challenge.contains("\"https://ringfence.example/.well-known/"),
+        "{challenge}"
+    );
+}
+
+#[tokio::test]
+async fn each_scope_does_what_it_may() {
+    let world = World::new().await;
+    let viewer = world.holder("viewer", Scope::Viewer).await;
+    let agent = world.holder("agent", Scope::Agent).await;
+    let operator = world.holder("operator", Scope::Operator).await;
+    let code = |reply: &Reply| {
+        if reply.status == 403 {
+            reply.code()
+        } else {
+            reply.status.to_string()
+        }
+    };
+    let run = r#"{"language":"javascript","code":"1"}"#;
+    let cases = [
+        ("GET", "/api/v1/runs", "", ["200", "200", "200"]),
+        ("POST", "/api/v1/runs", run, ["auth.scope", "200", "200"]),
+        ("POST", "/mcp", DISCOVER, ["auth.scope", "200", "200"]),
+        ("GET", "/metrics", "", ["200", "auth.scope", "200"]),
+        (
+            "DELETE",
+            "/api/v1/sessions/s_00000000000000000000000000",
+            "",
+            ["auth.scope", "404", "404"],
+        ),
+    ];
+    for (method, path, body, expected) in cases {
+        for (holder, expected) in [&viewer, &agent, &operator].into_iter().zip(expected) {
+            let accept = [
+                ("Authorization", holder.bearer.as_str()),
+                ("Accept", "application/json, text/event-stream"),
+            ];
+            let reply = send(world.address, method, path, &accept, body).await;
+            assert_eq!(code(&reply), expected, "{method} {path} {expected}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_at_the_next_request_and_its_streams_end() {
+    let world = World::new().await;
+    let holder = world.holder("a", Scope::Agent).await;
+    assert_eq!(holder.get("/api/v1/runs").await.status, 200);
+    let mut events = holder.events("/api/v1/events", &[]).await;
+    // As another process does it.
+    world.engine.store().revoke_token(holder.id).await.unwrap();
+    let reply = holder.get("/api/v1/runs").await;
+    assert_eq!((reply.status, reply.code().as_str()), (401, "auth.invalid"));
+    assert!(
+        reply
+            .header("www-authenticate")
+            .unwrap()
+            .contains("error=\"invalid_token\"")
+    );
+    let ended = tokio::time::timeout(Duration::from_secs(20), events.next()).await;
+    assert_eq!(ended.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_use_of_a_token_is_noted() {
+    let world = World::new().await;
+    let holder = world.holder("a", Scope::Viewer).await;
+    holder.get("/api/v1/runs").await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while world
+        .engine
+        .store()
+        .token(holder.id)
+        .await
+        .unwrap()
+        .unwrap()
+        .last_used
+        .is_none()
+    {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn with_access_off_everybody_is_one_principal() {
+    let world = World::made(Limits::default(), Auth::Off(Principal::Local(7))).await;
+    let body = r#"{"language":"javascript","code":"1"}"#;
+    assert_eq!(send(world.address, "POST", "/api/v1/runs", &[], body).await.status, 200);
+    let sessions = send(world.address, "GET", "/api/v1/sessions", &[], "").await.json();
+    assert_eq!(sessions["items"][0]["principal"], "local:7");
+    // Names are checked all the same.
+    assert_eq!(
+        send(world.address, "GET", "/api/v1/runs", &[("Host", "evil.example")], "")
+            .await
+            .status,
+        403
+    );
+}

@@ -1,0 +1,219 @@
+//! Clients that take too much: large, slow, many, or never reading.
+
+use std::time::{Duration, Instant};
+
+use ringfence_engine::kept::Scope;
+use ringfence_server::Limits;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::wire::{PATIENCE, exchange, head, read_all, reply, send};
+use crate::world::World;
+
+/// The memory of this process, in bytes.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[tokio::test]
+async fn a_body_of_100_mb_is_refused_and_not_kept() {
+    let world = World::new().await;
+    let me = world.holder("me", Scope::Agent).await;
+    let before = memory();
+    for chunked in [false, true] {
+        let how = if chunked {
+            ("Transfer-Encoding", "chunked")
+        } else {
+            ("Content-Length", "104857600")
+        };
+        for path in ["/api/v1/runs", "/mcp"] {
+            let headers = [
+                ("Authorization", me.bearer.as_str()),
+                ("Content-Type", "application/json"),
+                how,
+            ];
+            let stream = TcpStream::connect(world.address).await.unwrap();
+            let (mut read, mut write) = stream.into_split();
+            let sender = tokio::spawn({
+                let text = head("POST", path, &headers);
+                async move {
+                    write.write_all(text.as_bytes()).await.unwrap();
+                    let mib = vec![b' '; 1 << 20];
+                    for _ in 0..100 {
+                        let sent = async {
+                            if chunked {
+                                write.write_all(b"100000\r\n").await?;
+                            }
+                            write.write_all(&mib).await?;
+                            if chunked {
+                                write.write_all(b"\r\n").await?;
+                            }
+                            Ok::<(), std::io::Error>(())
+                        };
+                        if sent.await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+            let mut answer = Vec::new();
+            let _ = tokio::io::AsyncReadExt::read_to_end(&mut read, &mut answer).await;
+            sender.await.unwrap();
+            let answer = reply(&answer);
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                (413, "http.size"),
+                "{path} {chunked}"
+            );
+        }
+    }
+    let more = memory().saturating_sub(before);
+    assert!(more < 40 << 20, "{more} bytes more");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_slowly_is_let_go() {
+    let limits = Limits {
+        headers: Duration::from_millis(300),
+        receive: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let me = world.holder("me", Scope::Agent).await;
+    // Half of a head, then nothing; nothing at all; a byte now and then.
+    for begun in ["GET /healthz HTTP/1.1\r\nHost: local", ""] {
+        let started = Instant::now();
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        read_all(&mut stream).await;
+        assert!(started.elapsed() < Duration::from_secs(5), "{begun}");
+    }
+    let started = Instant::now();
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nX: ").await.unwrap();
+    while stream.write_all(b"a").await.is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // A body that never comes.
+    let headers = [("Authorization", me.bearer.as_str()), ("Content-Length", "100")];
+    let text = head("POST", "/api/v1/runs", &headers) + "{";
+    let answer = reply(&exchange(world.address, text.as_bytes()).await);
+    assert_eq!((answer.status, answer.code().as_str()), (408, "http.slow"));
+    assert_eq!(me.get("/api/v1/runs").await.status, 200);
+}
+
+#[tokio::test]
+async fn headers_have_a_number_and_a_size() {
+    let world = World::new().await;
+    let many: String = (0..200).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let long = format!("X: {}\r\n", "a".repeat(200_000));
+    for more in [many, long] {
+        let text = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
+        let answer = reply(&exchange(world.address, text.as_bytes()).await);
+        assert_eq!(answer.status, 431);
+    }
+    assert_eq!(send(world.address, "GET", "/healthz", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn one_token_has_its_share_and_others_have_theirs() {
+    let limits = Limits {
+        requests: 2,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let (me, other) = (
+        world.holder("me", Scope::Agent).await,
+        world.holder("other", Scope::Agent).await,
+    );
+    let streams = (
+        me.events("/api/v1/events", &[]).await,
+        me.events("/api/v1/events", &[]).await,
+    );
+    let refused = me.get("/api/v1/runs").await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "http.busy"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(other.get("/api/v1/runs").await.status, 200);
+    drop(streams);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while me.get("/api/v1/runs").await.status != 200 {
+        assert!(Instant::now() < deadline, "the places are not given back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
+    let limits = Limits {
+        rate: 1,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let (me, other) = (
+        world.holder("me", Scope::Viewer).await,
+        world.holder("other", Scope::Viewer).await,
+    );
+    let mut refused = None;
+    for _ in 0..20 {
+        let reply = me.get("/api/v1/runs").await;
+        if reply.status == 429 {
+            refused = Some(reply);
+            break;
+        }
+    }
+    let refused = refused.unwrap();
+    assert_eq!(
+        (refused.code().as_str(), refused.header("retry-after")),
+        ("http.rate", Some("1"))
+    );
+    assert_eq!(other.get("/api/v1/runs").await.status, 200);
+}
+
+#[tokio::test]
+async fn too_many_connections_are_turned_away_with_a_word() {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(TcpStream::connect(world.address).await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let answer = reply(&read_all(&mut stream).await);
+    assert_eq!((answer.status, answer.code().as_str()), (503, "http.connections"));
+    drop(held);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while send(world.address, "GET", "/healthz", &[], "").await.status != 200 {
+        assert!(Instant::now() < deadline);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_let_go_and_gives_its_place_back() {
+    let limits = Limits {
+        send: Duration::from_millis(500),
+        requests: 1,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let me = world.holder("me", Scope::Agent).await;
+    let run = me.run("javascript", "console.log('x'.repeat(900_000))").await;
+    let place = run.header("location").unwrap().to_owned();
+    // Forty times nearly a megabyte, asked for at once, none of it read.
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let text = head("GET", &place, &[("Authorization", me.bearer.as_str())]).repeat(40);
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    while me.get("/api/v1/runs").await.status != 200 {
+        assert!(Instant::now() < deadline, "it is still waited for");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(read_all(&mut stream).await.len() < 40 * 900_000);
+}

@@ -1,0 +1,11 @@
+//! The HTTP doors from outside: raw bytes over loopback, real sandboxes, a real journal.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
+mod access;
+mod api;
+mod ending;
+mod events;
+mod greed;
+mod wire;
+mod world;

@@ -1,0 +1,140 @@
+//! HTTP as bytes: a client that can be as rude as a test needs.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// No test waits longer for an answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .into_iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The stable code of a refusal, whose shape is checked on the way.
+    #[track_caller]
+    pub(crate) fn code(&self) -> String {
+        let body = self.json();
+        assert!(body["message"].is_string() && body.get("hint").is_some(), "{self:?}");
+        body["code"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The head of a request.
+pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+    let mut text = format!("{method} {path} HTTP/1.1\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        text.push_str("Host: localhost\r\n");
+    }
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text + "\r\n"
+}
+
+/// Sends bytes, and reads until the server ends the connection. A broken pipe on the way out is no error: an answer
+/// may be there all the same.
+pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let _ = stream.write_all(bytes).await;
+    read_all(&mut stream).await
+}
+
+pub(crate) async fn read_all(stream: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap() {
+            Ok(0) | Err(_) => return all,
+            Ok(count) => all.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
+
+pub(crate) fn reply(bytes: &[u8]) -> Reply {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no answer: {text}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Reply {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// One request with a body, one answer.
+pub(crate) async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let length = body.len().to_string();
+    let mut all = vec![("Connection", "close")];
+    if !body.is_empty() {
+        all.extend([
+            ("Content-Type", "application/json"),
+            ("Content-Length", length.as_str()),
+        ]);
+    }
+    all.extend(headers);
+    let text = head(method, path, &all) + body;
+    reply(&exchange(address, text.as_bytes()).await)
+}
+
+/// A stream of events, line by line.
+pub(crate) struct Events {
+    lines: BufReader<TcpStream>,
+}
+
+impl Events {
+    pub(crate) async fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Events {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(head("GET", path, headers).as_bytes()).await.unwrap();
+        let mut lines = BufReader::new(stream);
+        let mut status = String::new();
+        lines.read_line(&mut status).await.unwrap();
+        assert!(status.contains(" 200 "), "{status}");
+        Events { lines }
+    }
+
+    /// The next event's number and data; none when the stream ends.
+    pub(crate) async fn next(&mut self) -> Option<(u64, Value)> {
+        let mut id = 0;
+        loop {
+            let mut line = String::new();
+            let read = tokio::time::timeout(PATIENCE, self.lines.read_line(&mut line))
+                .await
+                .unwrap();
+            if read.unwrap_or(0) == 0 {
+                return None;
+            }
+            // The last chunk: the stream ended, though the connection may go on.
+            if line == "0\r\n" {
+                return None;
+            }
+            if let Some(number) = line.strip_prefix("id: ") {
+                id = number.trim().parse().unwrap();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return Some((id, serde_json::from_str(data).unwrap()));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A server on a port of its own.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_engine::kept::Scope;
+use ringfence_engine::{Engine, Front, Settings};
+use ringfence_gateway::Servers;
+use ringfence_journal::{Principal, TokenId};
+use ringfence_policy::{Ceiling, Draft};
+use ringfence_server::{App, Auth, Endpoint, Hosts, Limits, Mcp, McpOptions};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::wire::{self, Events, Reply};
+
+pub(crate) struct World {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    served: JoinHandle<()>,
+    _home: TempDir,
+}
+
+/// The holder of an access token.
+#[derive(Debug, Clone)]
+pub(crate) struct Holder {
+    pub(crate) id: TokenId,
+    pub(crate) bearer: String,
+    address: SocketAddr,
+}
+
+impl World {
+    pub(crate) async fn new() -> World {
+        World::with(Limits::default()).await
+    }
+
+    pub(crate) async fn with(limits: Limits) -> World {
+        let auth = Auth::Tokens {
+            resource: None,
+            issuers: Vec::new(),
+        };
+        World::made(limits, auth).await
+    }
+
+    pub(crate) async fn made(limits: Limits, auth: Auth) -> World {
+        let home = tempfile::tempdir().unwrap();
+        let policy = Arc::new(Draft::builtin().under(&Ceiling::own_word()).unwrap());
+        let front = Front {
+            ceiling: Ceiling::of(&policy),
+            policy: Arc::clone(&policy),
+            idle: Duration::from_secs(600),
+            warm: 1,
+        };
+        let settings = Settings {
+            home: home.path().to_owned(),
+            sinks: Vec::new(),
+            principal: Principal::Local(1),
+            python: None,
+            servers: Servers::default(),
+            server_policies: BTreeMap::new(),
+            checkers: ringfence_engine::Tools::default(),
+            environment: Arc::new(|_| None),
+            front: Some(front),
+        };
+        let engine = Engine::serve(settings).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let options = McpOptions {
+            policy,
+            direct: Vec::new(),
+        };
+        let mcp = Mcp::new(Arc::clone(&engine), options);
+        let app = App {
+            engine: Arc::clone(&engine),
+            auth,
+            hosts: Hosts::new(address, &["ringfence.example".to_owned()], &[]).unwrap(),
+            limits,
+            idle: Duration::from_secs(600),
+        };
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(async move {
+            let shutdown = async {
+                let _ = stopped.await;
+            };
+            let made = |options| Endpoint::new(&mcp, options);
+            app.serve(listener, made, shutdown).await.unwrap();
+        });
+        World {
+            engine,
+            address,
+            stop: Some(stop),
+            served,
+            _home: home,
+        }
+    }
+
+    pub(crate) async fn holder(&self, name: &str, scope: Scope) -> Holder {
+        let (token, secret) = self.engine.store().create_token(name, scope).await.unwrap();
+        Holder {
+            id: token.id,
+            bearer: format!("Bearer {}", secret.reveal()),
+            address: self.address,
+        }
+    }
+
+    /// Begins to end.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(self) {
+        let engine = Arc::clone(&self.engine);
+        tokio::time::timeout(wire::PATIENCE, self.served)
+            .await
+            .unwrap()
+            .unwrap();
+        drop(self.engine);
+        // Nobody holds it any more but this test.
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        while Arc::strong_count(&engine) > 1 {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{} still hold it",
+                Arc::strong_count(&engine)
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Holder {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, "").await
+    }
+
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
+        wire::send(self.address, method, path, &[("Authorization", &self.bearer)], body).await
+    }
+
+    /// Runs a program.
+    pub(crate) async fn run(&self, language: &str, code: &str) -> Reply {
+        let body = serde_json::json!({ "language": language, "code": code }).to_string();
+        self.send("POST", "/api/v1/runs", &body).await
+    }
+
+    pub(crate) async fn events(&self, path: &str, more: &[(&str, &str)]) -> Events {
+        let mut headers = vec![("Authorization", self.bearer.as_str())];
+        headers.extend(more);
+        Events::open(self.address, path, &headers).await
+    }
+}
