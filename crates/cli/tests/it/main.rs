@@ -7,6 +7,7 @@
 
 mod clients;
 mod files;
+mod hostile;
 mod journal;
 mod limits;
 mod messages;
