@@ -1,4 +1,4 @@
-//! Other people's clients at our doors: the protocol's inspector, Claude Code and OpenCode, over standard input and output and over
+//! Other people's clients at our doors: the protocol's inspector, Claude Code and `OpenCode`, over standard input and output and over
 //! HTTP. The agents talk to a scripted model on this machine.
 
 use std::path::PathBuf;
