@@ -56,7 +56,7 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    fn text(text: impl ToString) -> Attribute {
+    fn text(text: &(impl ToString + ?Sized)) -> Attribute {
         Attribute::Text(text.to_string())
     }
 
@@ -153,7 +153,18 @@ impl Spans {
                 }
                 Some(span)
             }
-            _ => None,
+            Kind::SessionOpened { .. }
+            | Kind::Output { .. }
+            | Kind::Violation { .. }
+            | Kind::LimitHit { .. }
+            | Kind::Refused { .. }
+            | Kind::StopRequested { .. }
+            | Kind::Swept { .. }
+            | Kind::FilesOut { .. }
+            | Kind::ServerUsed { .. }
+            | Kind::CallRefused { .. }
+            | Kind::ToolDrifted { .. }
+            | Kind::SessionClosed { .. } => None,
         }
     }
 
@@ -183,8 +194,8 @@ impl Open {
             return None;
         }
         let mut attributes = vec![
-            ("ringfence.execution_id", Attribute::text(id)),
-            ("ringfence.session_id", Attribute::text(session)),
+            ("ringfence.execution_id", Attribute::text(&id)),
+            ("ringfence.session_id", Attribute::text(&session)),
             ("ringfence.language", Attribute::text(&self.language)),
         ];
         if let Some(client) = &self.client {
@@ -237,10 +248,10 @@ impl Open {
             attributes: vec![
                 ("gen_ai.operation.name", Attribute::text("execute_tool")),
                 ("gen_ai.tool.name", Attribute::text(tool)),
-                ("ringfence.execution_id", Attribute::text(id)),
+                ("ringfence.execution_id", Attribute::text(&id)),
                 ("ringfence.call.number", Attribute::count(*number)),
                 ("ringfence.call.outcome", Attribute::text(outcome.name())),
-                ("ringfence.call.rule", Attribute::text(rule)),
+                ("ringfence.call.rule", Attribute::text(&rule)),
                 ("ringfence.call.result_bytes", Attribute::count(*bytes)),
             ],
             error: (*outcome != CallOutcome::Ok).then(failed),
