@@ -55,7 +55,14 @@ impl TryFrom<&[u8]> for Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
+        let text: String = self
+            .0
+            .iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+            .collect();
+        f.write_str(&text)
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{ExecutionId, LeaseId, Principal, SessionId, Text};
 
+mod calls;
 mod parts;
 
 pub use parts::{
@@ -299,7 +300,9 @@ impl Event {
 
     /// The one text of this event: canonical JSON (RFC 8785).
     pub fn canonical(&self) -> Result<String, EventError> {
-        let text = serde_json_canonicalizer::to_string(self).map_err(EventError::Form)?;
+        let text = calls::canonical(self)
+            .unwrap_or_else(|| serde_json_canonicalizer::to_string(self))
+            .map_err(EventError::Form)?;
         if text.len() > MAX_EVENT_BYTES {
             return Err(EventError::TooLarge { bytes: text.len() });
         }

@@ -55,7 +55,7 @@ impl Default for EndpointOptions {
             hosts: hosts.map(str::to_owned).to_vec(),
             origins: origins.map(str::to_owned).to_vec(),
             most_bytes: 4 * 1024 * 1024,
-            idle: Duration::from_secs(3600),
+            idle: Duration::from_hours(1),
             stop: CancellationToken::new(),
         }
     }

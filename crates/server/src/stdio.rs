@@ -51,8 +51,8 @@ where
     };
     gone.cancel();
     face.end_all().await;
-    match served? {
-        QuitReason::JoinError(error) => Err(ServeError::Serve(error)),
-        _ => Ok(()),
+    if let QuitReason::JoinError(error) = served? {
+        return Err(ServeError::Serve(error));
     }
+    Ok(())
 }

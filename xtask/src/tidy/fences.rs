@@ -6,7 +6,7 @@ use super::graph::{Graph, Kind};
 const RULE: &str = "fences";
 
 /// Packages that only the named crates may depend on, tests aside.
-const KEPT: [(&str, &[&str], &str); 6] = [
+const KEPT: [(&str, &[&str], &str); 7] = [
     (
         "rmcp",
         &["gateway", "company", "server", "testkit"],
@@ -14,6 +14,7 @@ const KEPT: [(&str, &[&str], &str); 6] = [
     ),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
     ("sqlx", &["store"], "only `store` links a database"),
+    ("rusqlite", &["store"], "only `store` links a database"),
     ("libc", &["jail"], "only `jail` makes raw system calls"),
     ("clap", &["cli", "xtask"], "only `cli` reads arguments"),
     (

@@ -248,3 +248,43 @@ fn an_event_that_is_too_large_is_refused() {
     let error = Event::host(session(), None, kind).canonical().unwrap_err();
     assert!(matches!(error, EventError::TooLarge { .. }), "{error}");
 }
+
+#[test]
+fn calls_have_the_canonical_text_without_being_sorted() {
+    let odd = r#"a.b "quoted" \u{202e}über\n\\ / € 🦀 \u{7f}"#;
+    let numbers = [0, 1, 1000, (1 << 53) - 1, 1 << 53, u64::MAX];
+    let execution: ExecutionId = "x_01jcr0000000000000000000zz".parse().unwrap();
+    for (number, execution) in numbers.into_iter().zip([None, Some(execution)].into_iter().cycle()) {
+        let (tool, rule) = (Text::clean(odd), Text::clean("tools.rules[0]"));
+        let started = Kind::CallStarted {
+            number,
+            tool: tool.clone(),
+            rule,
+            arguments: Hash::of(&number.to_le_bytes()),
+            bytes: number,
+        };
+        let ended = |error: Option<Text>, result| Kind::CallEnded {
+            number,
+            tool: tool.clone(),
+            outcome: crate::CallOutcome::Failed,
+            error,
+            duration_ms: number,
+            result,
+            bytes: number,
+        };
+        for kind in [
+            started,
+            ended(None, Some(Hash::of(b"x"))),
+            ended(Some(Text::clean(odd)), None),
+        ] {
+            for event in [
+                Event::host(session(), execution, kind.clone()),
+                Event::claim(session(), execution, kind),
+            ] {
+                let text = event.canonical().unwrap();
+                assert_eq!(text, serde_json_canonicalizer::to_string(&event).unwrap());
+                assert!(Event::parse(&text).is_ok(), "{text}");
+            }
+        }
+    }
+}

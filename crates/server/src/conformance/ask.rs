@@ -63,11 +63,8 @@ async fn elicit(
     Ok(match context.peer.create_elicitation(ask).await {
         Ok(answer) => {
             let action = json!(answer.action);
-            let content = answer.content.unwrap_or_default();
-            let text = format!(
-                "{says}: action={}, content={content}",
-                action.as_str().unwrap_or_default()
-            );
+            let said = answer.content.unwrap_or_default();
+            let text = format!("{says}: action={}, content={said}", action.as_str().unwrap_or_default());
             CallToolResult::success(vec![ContentBlock::text(text)])
         }
         Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),

@@ -100,9 +100,9 @@ fn state(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result<
     Ok(String::from_utf8(opened).ok())
 }
 
-fn sealed(states: &RequestStateCodec, request: &CallToolRequestParams, state: &str) -> Option<String> {
+fn sealed(states: &RequestStateCodec, request: &CallToolRequestParams, state: &str) -> String {
     let options = rmcp::model::SealOptions::new().associated_data(request.name.as_bytes());
-    Some(states.seal_with(state.as_bytes(), &options))
+    states.seal_with(state.as_bytes(), &options)
 }
 
 fn confirmed(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
@@ -111,7 +111,7 @@ fn confirmed(states: &RequestStateCodec, request: &CallToolRequestParams) -> Res
         return Ok(said("state-ok".to_owned()));
     }
     let question = ("confirm", form("Please confirm", "ok", "boolean"));
-    Ok(ask(&[question], sealed(states, request, "asked"))?.into())
+    Ok(ask(&[question], Some(sealed(states, request, "asked")))?.into())
 }
 
 fn several(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
@@ -125,7 +125,7 @@ fn several(states: &RequestStateCodec, request: &CallToolRequestParams) -> Resul
     if is_kept && answers.is_some_and(|given| questions.iter().all(|(key, _)| given.contains_key(*key))) {
         return Ok(said("all three are answered".to_owned()));
     }
-    Ok(ask(&questions, sealed(states, request, "asked"))?.into())
+    Ok(ask(&questions, Some(sealed(states, request, "asked")))?.into())
 }
 
 fn rounds(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
@@ -137,10 +137,10 @@ fn rounds(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result
     }
     if let ("first", Some(name)) = (kept.as_str(), text("step1", "name")) {
         let question = ("step2", form("Step 2: What is your favorite color?", "color", "string"));
-        return Ok(ask(&[question], sealed(states, request, &format!("second:{name}")))?.into());
+        return Ok(ask(&[question], Some(sealed(states, request, &format!("second:{name}"))))?.into());
     }
     let question = ("step1", form("Step 1: What is your name?", "name", "string"));
-    Ok(ask(&[question], sealed(states, request, "first"))?.into())
+    Ok(ask(&[question], Some(sealed(states, request, "first")))?.into())
 }
 
 /// Only what the client says it can answer is asked.

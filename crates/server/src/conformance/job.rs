@@ -54,7 +54,7 @@ fn seconds(request: &CallToolRequestParams) -> Duration {
     let seconds = given.and_then(Value::as_f64).unwrap_or(0.0);
     Duration::try_from_secs_f64(seconds)
         .unwrap_or_default()
-        .min(Duration::from_secs(120))
+        .min(Duration::from_mins(2))
 }
 
 /// What a task does.

@@ -28,15 +28,9 @@ pub(super) fn tools(object: Map<String, Value>) -> CallToolResult {
 
 /// An execution that is over.
 pub(super) fn ended(execution: &Execution) -> Result<CallToolResult, Fault> {
-    let object = match serde_json::to_value(execution) {
-        Ok(Value::Object(object)) => object,
-        Ok(_) | Err(_) => {
-            return Err(Fault::new(
-                "value.not_json",
-                "the result cannot be written as JSON",
-                "return less",
-            ));
-        }
+    let Ok(Value::Object(object)) = serde_json::to_value(execution) else {
+        let message = "the result cannot be written as JSON";
+        return Err(Fault::new("value.not_json", message, "return less"));
     };
     let is_error = execution.status != Status::Completed;
     Ok(shown(execution.execution_id, object, is_error))

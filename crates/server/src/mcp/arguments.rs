@@ -72,7 +72,9 @@ impl Arguments {
         };
         let texts = items.into_iter().map(|item| match item {
             Value::String(text) => Ok(text),
-            other => Err(wrong(name, "a list of strings", &other)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                Err(wrong(name, "a list of strings", &item))
+            }
         });
         texts.collect::<Result<_, _>>().map(Some)
     }

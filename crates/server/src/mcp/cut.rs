@@ -180,10 +180,7 @@ fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
 
 /// How many bytes a value is when written.
 fn size(value: &Value) -> usize {
-    match value {
-        Value::Null => 4,
-        value => value.to_string().len(),
-    }
+    value.to_string().len()
 }
 
 fn size_of(object: &Map<String, Value>) -> usize {

@@ -17,7 +17,7 @@ use super::{answer, cut, tools, trace};
 /// The longest name: clients put their own words before it, and the whole must have at most 64 characters.
 const LONGEST: usize = 48;
 /// How long a call is stayed with: its own deadline is the policy's `tools.call_timeout`.
-const STAY: Duration = Duration::from_secs(3600);
+const STAY: Duration = Duration::from_hours(1);
 /// Characters of a digest that tell names apart.
 const DIGEST: usize = 6;
 
@@ -71,7 +71,7 @@ impl Face {
         let call = ToolCall {
             tool: direct.full_name,
             arguments: Value::Object(given.unwrap_or_default()),
-            trace: trace::of(context),
+            trace: Some(trace::of(context)),
         };
         let id = self.shared.engine.begin_call(who, call).await?;
         self.begun(id);

@@ -41,6 +41,10 @@ pub(super) async fn ask(
         Question::List => Value::Object(Arguments::new(given, tools::LIST_TAKES)?.rest()),
         Question::Describe => describe(given)?,
     };
+    #[expect(
+        clippy::default_trait_access,
+        reason = "the language of signatures is the catalog's to name"
+    )]
     let discover = shared
         .engine
         .discover(Arc::clone(&shared.options.policy), Default::default());

@@ -20,7 +20,9 @@ pub(super) fn read(value: Value) -> Result<Vec<(RelPath, Vec<u8>)>, Fault> {
     match value {
         Value::Object(map) => map.into_iter().map(|(name, content)| file(&name, content)).collect(),
         Value::Array(list) => list.into_iter().map(listed).collect(),
-        other => Err(wrong("files", "an object {name: text}", &other)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err(wrong("files", "an object {name: text}", &value))
+        }
     }
 }
 

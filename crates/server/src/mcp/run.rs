@@ -34,7 +34,7 @@ pub(super) async fn run(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, Fault> {
     let mut ask = ask(given)?;
-    ask.trace = trace::of(context);
+    ask.trace = Some(trace::of(context));
     let id = face.shared.engine.begin(who, ask).await?;
     face.begun(id);
     follow(face, who, id, context).await
@@ -53,7 +53,7 @@ async fn follow(
     let stay = if offers_tasks { SOON } else { STAY };
     match watch::watch(face, who, (id, stay), Leave::Kill, context).await? {
         Seen::GoesOn(_) if offers_tasks => Ok(task::begun(id).into()),
-        seen => Ok(shown(seen)?.into()),
+        seen @ (Seen::GoesOn(_) | Seen::Ended(_)) => Ok(shown(seen)?.into()),
     }
 }
 
@@ -132,7 +132,9 @@ fn draft(given: Option<Value>) -> Result<Option<Value>, Fault> {
     match &value {
         Value::Object(map) if map.is_empty() => Ok(None),
         Value::Object(_) => Ok(Some(value)),
-        _ => Err(wrong("sandbox_policy", "an object of the policy's shape", &value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(wrong("sandbox_policy", "an object of the policy's shape", &value))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ const CALL_IDS: [&str; 2] = ["claudecode/toolUseId", "toolUseId"];
 const MOST: usize = 200;
 
 /// The client's own names for this request.
-pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Trace> {
+pub(super) fn of(context: &RequestContext<RoleServer>) -> Trace {
     let meta = &context.meta.0.0;
     let text = |name: &str| meta.get(name).and_then(Value::as_str).map(short);
     let client = context
@@ -18,11 +18,11 @@ pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Trace> {
         .map(|client| short(&format!("{} {}", client.name, client.version)));
     let parts = context.extensions.get::<http::request::Parts>();
     let header = parts.and_then(|parts| parts.headers.get("traceparent")?.to_str().ok());
-    Some(Trace {
+    Trace {
         client,
         call: CALL_IDS.iter().find_map(|name| text(name)),
         traceparent: text("traceparent").or_else(|| header.map(short)),
-    })
+    }
 }
 
 fn short(text: &str) -> String {

@@ -24,7 +24,7 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
     match object.get("value_begins").or(object.get("value")) {
         None | Some(Value::Null) => {}
         Some(Value::String(begins)) if object.contains_key("value_begins") => {
-            lines.add(format!("value begins: {begins}"))
+            lines.add(format!("value begins: {begins}"));
         }
         Some(value) => lines.add(format!("value: {value}")),
     }

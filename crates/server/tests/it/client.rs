@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Client {
     read: BufReader<ReadHalf<DuplexStream>>,
@@ -67,17 +67,14 @@ impl Client {
     pub(crate) async fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.read.read_line(&mut line);
-        let length = tokio::time::timeout(PATIENCE, read)
-            .await
-            .expect("no word in time")
-            .unwrap();
+        let length = tokio::time::timeout(PATIENCE, read).await.unwrap().unwrap();
         (length > 0).then(|| serde_json::from_str(&line).unwrap())
     }
 
     /// The answer to a request.
     pub(crate) async fn answer(&mut self, id: &Value) -> Value {
         loop {
-            let message = self.hear().await.expect("an answer before the end");
+            let message = self.hear().await.unwrap();
             if message.get("id") == Some(id) && message.get("method").is_none() {
                 return message;
             }
@@ -122,10 +119,7 @@ impl Client {
             let mut rest = Vec::new();
             let _rest = tokio::io::AsyncReadExt::read_to_end(&mut read, &mut rest).await;
         });
-        let ended = tokio::time::timeout(PATIENCE, served)
-            .await
-            .expect("an end in time")
-            .unwrap();
+        let ended = tokio::time::timeout(PATIENCE, served).await.unwrap().unwrap();
         drain.abort();
         ended
     }

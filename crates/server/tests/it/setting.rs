@@ -93,7 +93,7 @@ impl Setting {
         let front = Front {
             ceiling: Ceiling::of(&policy),
             policy: Arc::clone(&policy),
-            idle: Duration::from_secs(600),
+            idle: Duration::from_mins(10),
             warm: 1,
         };
         let settings = Settings {

@@ -7,7 +7,7 @@ use crate::weight::MOST_VALUES;
 fn wrong(line: &str, code: ErrorCode, id: Option<RequestId>) {
     match read(line.as_bytes()) {
         Heard::Wrong(error, found) => assert_eq!((error.code, found), (code, id), "{line}"),
-        other => panic!("{line}: {other:?}"),
+        other @ (Heard::Message(_) | Heard::Nothing) => panic!("{line}: {other:?}"),
     }
 }
 
