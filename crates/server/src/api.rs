@@ -38,7 +38,8 @@ struct Api {
 
 /// A path: what answers there, and how the document describes it.
 struct Path {
-    path: &'static str,
+    /// Where, with the parts that change in braces.
+    at: &'static str,
     methods: MethodRouter<Arc<Api>>,
     described: Value,
 }
@@ -51,7 +52,7 @@ pub(crate) fn routes(engine: Arc<Engine>, closing: watch::Receiver<bool>) -> Rou
     });
     let mut router = Router::new();
     for path in paths() {
-        router = router.route(path.path, path.methods);
+        router = router.route(path.at, path.methods);
     }
     router.with_state(api)
 }

@@ -56,7 +56,7 @@ pub(crate) async fn serve(args: Serve, settings: &Settings, printer: &Printer) -
         None => stdio(&engine, options, &config.doors, &interrupt).await,
         Some(door) => {
             door.greet(printer);
-            door.serve(&engine, options, config.doors, &interrupt).await
+            Box::pin(door.serve(&engine, options, config.doors, &interrupt)).await
         }
     };
     if let Some(traces) = traces {

@@ -1,4 +1,4 @@
-//! The OpenAPI document: every path says of itself what it takes and gives.
+//! The `OpenAPI` document: every path says of itself what it takes and gives.
 
 use axum::Json;
 use axum::routing::get;
@@ -9,7 +9,7 @@ use crate::mcp::run_schemas;
 
 pub(super) fn path() -> Path {
     Path {
-        path: "/api/v1/openapi.json",
+        at: "/api/v1/openapi.json",
         methods: get(show),
         described: json!({ "get": described("This document", "200", &json!({ "type": "object" })) }),
     }
@@ -23,7 +23,7 @@ async fn show() -> Json<Value> {
 pub(super) fn document() -> Value {
     let paths: Map<String, Value> = paths()
         .into_iter()
-        .map(|path| (path.path.to_owned(), with_parameters(path.path, path.described)))
+        .map(|path| (path.at.to_owned(), with_parameters(path.at, path.described)))
         .collect();
     json!({
         "openapi": "3.1.0",

@@ -41,12 +41,12 @@ struct From {
 pub(super) fn paths() -> Vec<Path> {
     vec![
         Path {
-            path: "/api/v1/events",
+            at: "/api/v1/events",
             methods: get(all),
             described: json!({ "get": stream("Everything that happens from now on, or after `Last-Event-ID`") }),
         },
         Path {
-            path: "/api/v1/sessions/{id}/events",
+            at: "/api/v1/sessions/{id}/events",
             methods: get(of_session),
             described: json!({ "get": stream("What happened in a session from its beginning, and goes on to") }),
         },
@@ -74,12 +74,11 @@ async fn of_session(
     let session = api.session(caller, parsed(&id)?).await?.id;
     let store = api.engine.store();
     let last = store.last_record().await.map_err(|error| unread(&error))?;
-    let after = match asked(&headers, query, last)? {
-        Some(after) => after,
-        None => {
-            let first = store.first_record(session).await.map_err(|error| unread(&error))?;
-            first.map_or(last, |first| first.saturating_sub(1))
-        }
+    let after = if let Some(after) = asked(&headers, query, last)? {
+        after
+    } else {
+        let first = store.first_record(session).await.map_err(|error| unread(&error))?;
+        first.map_or(last, |first| first.saturating_sub(1))
     };
     follow(api, caller, Some(session), after).await
 }

@@ -76,7 +76,7 @@ impl Patience {
 pub(super) fn paths() -> Vec<Path> {
     vec![
         Path {
-            path: "/api/v1/runs",
+            at: "/api/v1/runs",
             methods: get(all).post(begin),
             described: json!({
                 "get": list("Runs, newest first", "RunRow", &["session"]),
@@ -84,12 +84,12 @@ pub(super) fn paths() -> Vec<Path> {
             }),
         },
         Path {
-            path: "/api/v1/runs/{id}",
+            at: "/api/v1/runs/{id}",
             methods: get(show),
             described: json!({ "get": waits(one("A run: where it stands, or its result", "Run")) }),
         },
         Path {
-            path: "/api/v1/runs/{id}/cancel",
+            at: "/api/v1/runs/{id}/cancel",
             methods: post(cancel),
             described: json!({ "post": one("Kill a run; answers with how it ended", "Run") }),
         },
@@ -206,9 +206,10 @@ fn wrong(fault: Fault) -> Problem {
 
 /// Nothing was begun, or nothing came of it.
 fn failed(error: &RunError) -> Problem {
-    let status = match error {
-        RunError::Closed => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    let status = if matches!(error, RunError::Closed) {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::INTERNAL_SERVER_ERROR
     };
     tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
     let problem = Problem::new(status, error.code(), error.to_string());

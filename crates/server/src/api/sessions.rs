@@ -64,12 +64,12 @@ impl From<Session> for View {
 pub(super) fn paths() -> Vec<Path> {
     vec![
         Path {
-            path: "/api/v1/sessions",
+            at: "/api/v1/sessions",
             methods: get(all),
             described: json!({ "get": list("Sessions, newest first", "Session", &["state"]) }),
         },
         Path {
-            path: "/api/v1/sessions/{id}",
+            at: "/api/v1/sessions/{id}",
             methods: get(show).delete(stop),
             described: json!({
                 "get": one("One session, with its newest runs", "Session"),

@@ -16,7 +16,7 @@ use super::problem::Problem;
 /// Where clients find how to be let in.
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// How often the last use of one access token is written down.
-const NOTE: Duration = Duration::from_secs(60);
+const NOTE: Duration = Duration::from_mins(1);
 
 /// How clients prove who they are.
 #[derive(Debug, Clone)]

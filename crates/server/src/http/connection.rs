@@ -47,12 +47,11 @@ pub(crate) async fn serve(stream: TcpStream, routes: Router, limits: Arc<Limits>
             _ = closing.wait_for(|closing| *closing) => None,
         }
     };
-    let outcome = match outcome {
-        Some(outcome) => outcome,
-        None => {
-            Pin::new(&mut connection).graceful_shutdown();
-            std::future::poll_fn(|context| connection.poll_without_shutdown(context)).await
-        }
+    let outcome = if let Some(outcome) = outcome {
+        outcome
+    } else {
+        Pin::new(&mut connection).graceful_shutdown();
+        std::future::poll_fn(|context| connection.poll_without_shutdown(context)).await
     };
     match outcome {
         // When the server ends, nobody is waited for.

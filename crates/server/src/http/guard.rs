@@ -85,15 +85,13 @@ impl Guard {
         if declared.is_some_and(|length| length > self.limits.body) {
             return Err(self.too_large());
         }
-        match tokio::time::timeout(self.limits.receive, self.collect(body)).await {
-            Ok(received) => received,
-            Err(_) => {
-                let message = format!("the body did not come within {} s", self.limits.receive.as_secs());
-                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "http.slow", message)
-                    .hint("send it faster")
-                    .last())
-            }
-        }
+        let received = tokio::time::timeout(self.limits.receive, self.collect(body)).await;
+        received.unwrap_or_else(|_| {
+            let message = format!("the body did not come within {} s", self.limits.receive.as_secs());
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "http.slow", message)
+                .hint("send it faster")
+                .last())
+        })
     }
 
     async fn collect(&self, mut body: Body) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Problem> {
@@ -108,19 +106,19 @@ impl Guard {
                 return Err(self.too_large());
             }
             bytes.extend_from_slice(&data);
-            let units = u32::try_from(data.len().div_ceil(UNIT)).unwrap_or(u32::MAX);
-            match Arc::clone(&self.bodies).try_acquire_many_owned(units) {
-                Ok(more) => match &mut weight {
-                    Some(weight) => weight.merge(more),
-                    None => weight = Some(more),
-                },
-                Err(_) => {
-                    let message = "the server holds as many requests as it can";
-                    return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.full", message)
-                        .hint("try again soon")
-                        .retry(Duration::from_secs(1))
-                        .last());
-                }
+            let held = weight.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let units = bytes.len().div_ceil(UNIT).saturating_sub(held);
+            let units = u32::try_from(units).unwrap_or(u32::MAX);
+            let Ok(more) = Arc::clone(&self.bodies).try_acquire_many_owned(units) else {
+                let message = "the server holds as many requests as it can";
+                return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.full", message)
+                    .hint("try again soon")
+                    .retry(Duration::from_secs(1))
+                    .last());
+            };
+            match &mut weight {
+                Some(weight) => weight.merge(more),
+                None => weight = Some(more),
             }
         }
         Ok((bytes.into(), weight))

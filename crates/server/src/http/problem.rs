@@ -11,7 +11,10 @@ use serde::Serialize;
 
 /// A refusal or a fault, as it is answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub(crate) struct Problem(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
     status: StatusCode,
     code: Cow<'static, str>,
     message: String,
@@ -40,7 +43,7 @@ struct Body<'a> {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Problem {
-        Problem {
+        Problem(Box::new(Inner {
             status,
             code: code.into(),
             message: message.into(),
@@ -49,34 +52,34 @@ impl Problem {
             retry: None,
             challenge: None,
             last: Last::No,
-        }
+        }))
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Problem {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
     }
 
     pub(crate) fn rule(mut self, rule: impl Into<String>) -> Problem {
-        self.rule = Some(rule.into());
+        self.0.rule = Some(rule.into());
         self
     }
 
     /// When to try again.
     pub(crate) fn retry(mut self, after: Duration) -> Problem {
-        self.retry = Some(after);
+        self.0.retry = Some(after);
         self
     }
 
     /// What the client should show instead.
     pub(crate) fn challenge(mut self, challenge: &str) -> Problem {
-        self.challenge = HeaderValue::from_str(challenge).ok();
+        self.0.challenge = HeaderValue::from_str(challenge).ok();
         self
     }
 
     /// The rest of the request is not read: the connection ends with the answer.
     pub(crate) fn last(mut self) -> Problem {
-        self.last = Last::Yes;
+        self.0.last = Last::Yes;
         self
     }
 
@@ -93,23 +96,24 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let problem = *self.0;
         let body = Body {
-            code: &self.code,
-            message: &self.message,
-            hint: self.hint.as_deref(),
-            rule: self.rule.as_deref(),
+            code: &problem.code,
+            message: &problem.message,
+            hint: problem.hint.as_deref(),
+            rule: problem.rule.as_deref(),
         };
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = (problem.status, Json(body)).into_response();
         let headers = response.headers_mut();
-        if let Some(after) = self.retry {
+        if let Some(after) = problem.retry {
             // Rounded up: who comes back too early is refused again.
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
-        if let Some(challenge) = self.challenge {
+        if let Some(challenge) = problem.challenge {
             headers.insert(WWW_AUTHENTICATE, challenge);
         }
-        if self.last == Last::Yes {
+        if problem.last == Last::Yes {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response

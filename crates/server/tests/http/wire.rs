@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 
 /// No test waits longer for an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An answer.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> String
         text.push_str("Host: localhost\r\n");
     }
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        text = text + name + ": " + value + "\r\n";
     }
     text + "\r\n"
 }

@@ -53,7 +53,7 @@ impl World {
         let front = Front {
             ceiling: Ceiling::of(&policy),
             policy: Arc::clone(&policy),
-            idle: Duration::from_secs(600),
+            idle: Duration::from_mins(10),
             warm: 1,
         };
         let settings = Settings {
@@ -80,7 +80,7 @@ impl World {
             auth,
             hosts: Hosts::new(address, &["ringfence.example".to_owned()], &[]).unwrap(),
             limits,
-            idle: Duration::from_secs(600),
+            idle: Duration::from_mins(10),
         };
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(async move {

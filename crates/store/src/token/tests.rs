@@ -72,8 +72,8 @@ async fn a_name_belongs_to_one_token_in_use() {
     let (_folder, store) = store().await;
     let (token, _) = store.create_token(" ci ", Scope::Agent).await.unwrap();
     assert_eq!(token.name, "ci");
-    let taken = store.create_token("ci", Scope::Viewer).await.unwrap_err();
-    assert_eq!(taken.code(), "token.taken");
+    let second = store.create_token("ci", Scope::Viewer).await.unwrap_err();
+    assert_eq!(second.code(), "token.taken");
     store.revoke_token(token.id).await.unwrap();
     store.create_token("ci", Scope::Viewer).await.unwrap();
     for name in ["", "  ", "a\nb", &"x".repeat(65)] {

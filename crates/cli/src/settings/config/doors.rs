@@ -124,7 +124,7 @@ impl Doors {
             Value::String(_) => {
                 return Err(part.fault("`auth` must be `tokens`, or have keys: issuers, resource"));
             }
-            value => {
+            value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 for (name, value) in part.fields(value, &["issuers", "resource"])? {
                     if name == "resource" {
                         access.resource = Some(part.url(&name, &value)?);
@@ -168,10 +168,7 @@ impl Part<'_> {
     where
         T: std::str::FromStr<Err = ringfence_policy::UnitError>,
     {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         text.parse()
             .map_err(|error| self.fault(&format!("`{}.{name}`: {error}", self.key)))
     }
