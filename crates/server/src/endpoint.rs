@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{Request, Response, StatusCode};
@@ -29,6 +29,8 @@ use crate::weight::{MOST_VALUES, is_too_heavy};
 const SESSION: &str = "mcp-session-id";
 /// Conversations of the older era at once.
 const MOST_SESSIONS: usize = 1024;
+/// And of one principal.
+const MOST_OF_ONE: usize = 128;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
@@ -61,11 +63,18 @@ impl Default for EndpointOptions {
     }
 }
 
+/// Who began a conversation, and when it was last used.
+#[derive(Debug)]
+struct Owner {
+    who: Principal,
+    used: Instant,
+}
+
 /// The endpoint; clones are the same one.
 pub struct Endpoint<H = Face> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    owners: Arc<Mutex<HashMap<String, Principal>>>,
+    owners: Arc<Mutex<HashMap<String, Owner>>>,
     most_bytes: usize,
 }
 
@@ -129,11 +138,9 @@ impl<H: ServerHandler> Endpoint<H> {
             return refusal(StatusCode::UNAUTHORIZED, "the request says nobody who asks");
         };
         match request.headers().get(SESSION).map(|id| id.to_str()) {
-            None if request.method() == http::Method::POST && self.is_full().await => {
-                return refusal(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "too many conversations at once: end one, or wait",
-                );
+            None if may_begin(&request) && !self.has_place(who).await => {
+                let message = "too many conversations at once: end one, or wait";
+                return refusal(StatusCode::SERVICE_UNAVAILABLE, message);
             }
             None => {}
             Some(Ok(id)) if self.owns(who, id) => {}
@@ -179,20 +186,47 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     fn owns(&self, who: Principal, id: &str) -> bool {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.get(id) == Some(&who)
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = owners.get_mut(id).filter(|owner| owner.who == who);
+        owner.map(|owner| owner.used = Instant::now()).is_some()
     }
 
     async fn own(&self, who: Principal, id: &str) {
+        let used = Instant::now();
+        self.owners_of_open().await.insert(id.to_owned(), Owner { who, used });
+    }
+
+    /// Whether there is a place for one more conversation; the principal's own oldest gives way for it.
+    async fn has_place(&self, who: Principal) -> bool {
+        let oldest = {
+            let owners = self.owners_of_open().await;
+            let own = || owners.iter().filter(|(_, owner)| owner.who == who);
+            if owners.len() < MOST_SESSIONS && own().count() < MOST_OF_ONE {
+                return true;
+            }
+            own().min_by_key(|(_, owner)| owner.used).map(|(id, _)| id.clone())
+        };
+        let Some(oldest) = oldest else { return false };
+        if let Err(error) = self.sessions.close_session(&oldest.into()).await {
+            tracing::debug!(%error, "a conversation ended by itself");
+        }
+        true
+    }
+
+    /// Who began what is open; what is not any more is forgotten.
+    async fn owners_of_open(&self) -> MutexGuard<'_, HashMap<String, Owner>> {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.retain(|id, _| open.contains_key(id.as_str()));
-        owners.insert(id.to_owned(), who);
+        owners
     }
+}
 
-    async fn is_full(&self) -> bool {
-        self.sessions.sessions.read().await.len() >= MOST_SESSIONS
-    }
+/// Whether a request may begin a conversation: the newer era has none.
+fn may_begin<B>(request: &Request<B>) -> bool {
+    let version = request.headers().get("mcp-protocol-version");
+    let is_newer = version.is_some_and(|version| version.as_bytes() >= b"2026-07-28".as_slice());
+    request.method() == http::Method::POST && !is_newer
 }
 
 impl<H, B> tower_service::Service<Request<B>> for Endpoint<H>

@@ -21,7 +21,8 @@ pub(super) fn fault(fault: &Fault) -> CallToolResult {
 }
 
 /// Tools that were found, listed or described.
-pub(super) fn tools(object: Map<String, Value>) -> CallToolResult {
+pub(super) fn tools(mut object: Map<String, Value>) -> CallToolResult {
+    cut::fit_tools(&mut object, cut::ANSWER);
     let text = words::tools(&object);
     complete(Value::Object(object), vec![ContentBlock::text(text)], false)
 }

@@ -78,6 +78,38 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
     }
 }
 
+/// Leaves tools out of an answer until it has at most `most` bytes, the last first, and names them.
+pub(super) fn fit_tools(object: &mut Map<String, Value>, most: usize) {
+    let mut over = size_of(object).saturating_sub(most);
+    if over == 0 {
+        return;
+    }
+    over += NOTICES;
+    let mut left_out = Vec::new();
+    while over > 0
+        && let Some(tool) = last_tool(object)
+    {
+        over = over.saturating_sub(size(&tool) + 1);
+        let name = tool.as_str().or_else(|| tool["name"].as_str());
+        left_out.extend(name.map(str::to_owned));
+    }
+    left_out.reverse();
+    let names = middle_out(&left_out.join(", "), NOTICES / 2);
+    let notice = format!("left out to keep the answer short: {names}; ask for fewer at once, or for less detail");
+    object.insert("notices".to_owned(), Value::Array(vec![notice.into()]));
+}
+
+fn last_tool(object: &mut Map<String, Value>) -> Option<Value> {
+    if let Some(Value::Array(tools)) = object.get_mut("tools") {
+        return tools.pop();
+    }
+    let intents = object.get_mut("intents")?.as_array_mut()?;
+    let slots = intents
+        .iter_mut()
+        .filter_map(|intent| intent.get_mut("slots")?.as_array_mut());
+    slots.max_by_key(|slots| slots.len())?.pop()
+}
+
 /// Cuts one output, and says how long it was.
 fn cut(object: &mut Map<String, Value>, name: &str, share: usize) -> usize {
     match object.get_mut(name) {

@@ -171,6 +171,9 @@ pub(super) fn tools(object: &Map<String, Value>) -> String {
     if hidden > 0 {
         lines.add(format!("{hidden} tools are hidden by the policy"));
     }
+    for notice in list(object, "notices") {
+        lines.add(plain(notice));
+    }
     let cursor = text(object, "cursor");
     if !cursor.is_empty() {
         lines.add(format!("more: cursor {cursor}"));

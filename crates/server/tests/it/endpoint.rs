@@ -171,3 +171,19 @@ async fn a_request_that_is_too_long_or_too_heavy_is_not_read() {
     assert_eq!(refused.status(), 400);
     assert!(text(refused).await.contains("250000 values"));
 }
+
+#[tokio::test]
+async fn of_too_many_conversations_the_oldest_gives_way() {
+    let setting = Setting::new().await;
+    let endpoint = Endpoint::new(&setting.mcp, EndpointOptions::default());
+    let other = begun(&endpoint, Principal::Local(2)).await;
+    let mut ids = Vec::new();
+    for _ in 0..130 {
+        ids.push(begun(&endpoint, ME).await);
+    }
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    let status = async |who, id: &str| endpoint.handle(post(Some(who), Some(id), &ping)).await.status();
+    assert_eq!(status(ME, &ids[0]).await, 404);
+    assert_eq!(status(ME, &ids[129]).await, 200);
+    assert_eq!(status(Principal::Local(2), &other).await, 200);
+}

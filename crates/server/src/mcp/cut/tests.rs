@@ -1,7 +1,7 @@
 use ringfence_journal::ExecutionId;
 use serde_json::{Map, Value, json};
 
-use super::{ANSWER, fit};
+use super::{ANSWER, fit, fit_tools};
 
 fn fitted(mut given: Value) -> (Map<String, Value>, String) {
     let id = ExecutionId::generate().unwrap();
@@ -85,4 +85,31 @@ fn a_long_error_is_cut() {
     let error = json!({ "code": "program.failed", "message": "m".repeat(100_000), "hint": null, "rule": null });
     let (object, _) = fitted(json!({ "value": null, "stdout": "", "stderr": "", "error": error }));
     assert!(object["error"]["message"].as_str().unwrap().len() <= 4096 + 64);
+}
+
+#[test]
+fn tools_that_are_too_much_for_one_answer_are_named() {
+    let tool = |number: usize| json!({ "name": format!("a.t{number}"), "stub": "x".repeat(4000) });
+    let many: Vec<_> = (0..20).map(tool).collect();
+    let mut described = json!({ "tools": many, "hidden_by_policy": 0 })
+        .as_object()
+        .unwrap()
+        .clone();
+    fit_tools(&mut described, ANSWER);
+    assert!(Value::Object(described.clone()).to_string().len() <= ANSWER);
+    assert_eq!(described["tools"].as_array().unwrap().len(), 7);
+    let notice = described["notices"][0].as_str().unwrap();
+    assert!(
+        notice.contains("short: a.t7, a.t8,") && notice.contains("a.t19; ask for fewer"),
+        "{notice}"
+    );
+    let slots: Vec<_> = (0..20).map(tool).collect();
+    let intents = json!([{ "intent": "one", "slots": slots }, { "intent": "two", "slots": [tool(99)] }]);
+    let mut found = json!({ "intents": intents }).as_object().unwrap().clone();
+    fit_tools(&mut found, ANSWER);
+    assert!(Value::Object(found.clone()).to_string().len() <= ANSWER);
+    assert_eq!(found["intents"][1]["slots"].as_array().unwrap().len(), 1);
+    let mut short = json!({ "tools": [tool(1)] }).as_object().unwrap().clone();
+    fit_tools(&mut short, ANSWER);
+    assert!(!short.contains_key("notices"));
 }
