@@ -7,6 +7,9 @@ use ringfence_journal::{LeaseId, Text};
 use ringfence_sandbox::remove_remains;
 use ringfence_store::{Removed, Resource, Store, SweepError};
 
+/// Lost sessions that are named in one line.
+const NAMED: usize = 8;
+
 /// What the control groups of a process are called: found again by its lease even if it died before noting them.
 pub(crate) fn group_name(lease: LeaseId) -> String {
     format!("ringfence-{lease}")
@@ -36,7 +39,12 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
             .collect();
         let lost = store.bury(dead, &removed).await?;
         if !lost.is_empty() {
-            tracing::info!(sessions = lost.len(), "swept after a process that was gone");
+            let names: Vec<String> = lost.iter().take(NAMED).map(ToString::to_string).collect();
+            tracing::warn!(
+                sessions = lost.len(),
+                named = names.join(" "),
+                "a process was gone in the middle of its work, and what it ran is lost: `ringfence session show ID` tells of it"
+            );
         }
     }
     Ok(())

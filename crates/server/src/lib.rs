@@ -16,6 +16,7 @@ mod weight;
 pub use conformance::{Conformance, conformance_handler};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use mcp::{Face, Mcp, McpOptions};
+pub use stdio::fuzz;
 pub use stdio::{ServeError, serve_stdio, serve_streams};
 
 pub use self::http::{App, Auth, Hosts, HostsError, HttpError, Limits};

@@ -1,5 +1,6 @@
 //! MCP on standard input and output: one client, until it says no more.
 
+pub mod fuzz;
 mod line;
 mod message;
 mod pipe;

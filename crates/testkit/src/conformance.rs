@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use futures::FutureExt;
 use ringfence_catalog::Tool;
 use ringfence_gateway::{
-    Answer, CallError, Environment, Keep, OAuthError, Options, Person, ServerError, Servers, Upstreams, login,
+    Answer, CallError, Environment, Keep, OAuthError, Options, Person, ServerError, Servers, Upstreams, Vault, login,
 };
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -117,8 +117,8 @@ impl Client<'_> {
     /// A person logs in; another issuer is the operator's decision, and this one takes it, as the message says.
     async fn log_in(&self) -> Result<()> {
         match self.browsed().await {
-            Err(OAuthError::Issuer { file, .. }) => {
-                std::fs::remove_file(file)?;
+            Err(OAuthError::Issuer { entry, .. }) => {
+                Vault::find(self.home, &self.environment).remove(&entry)?;
                 self.browsed().await
             }
             other => other,

@@ -1,4 +1,4 @@
-//! Other people's clients at our doors: the protocol's inspector, Claude Code and OpenCode, over standard input and output and over
+//! Other people's clients at our doors: the protocol's inspector, Claude Code and `OpenCode`, over standard input and output and over
 //! HTTP. The agents talk to a scripted model on this machine.
 
 use std::path::PathBuf;
@@ -15,8 +15,11 @@ use crate::setting::{Done, Setting, finish};
 fn tool(path: &str) -> Option<PathBuf> {
     let here = std::env::current_exe().unwrap();
     let target = here.ancestors().find(|folder| folder.join("tools").is_dir());
-    let found = target.map(|target| target.join("tools").join(path));
-    let found = found.filter(|found| found.exists());
+    let Some(target) = target else {
+        eprintln!("SKIPPED: needs root to reach `target/tools`");
+        return None;
+    };
+    let found = Some(target.join("tools").join(path)).filter(|found| found.exists());
     if found.is_none() {
         let required = std::env::var("RINGFENCE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
         assert!(!required, "`{path}` is not installed, and must be here");

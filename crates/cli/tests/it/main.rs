@@ -1,5 +1,6 @@
 //! The program from outside, as people use it: the real binary, in a data folder of its own.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::print_stderr, reason = "a test that skips itself says so")]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the program and read how it was given"
@@ -7,6 +8,7 @@
 
 mod clients;
 mod files;
+mod hostile;
 mod journal;
 mod limits;
 mod messages;

@@ -1,0 +1,64 @@
+//! The entry point for fuzzing the pipe of a client: any bytes may be given, and a panic is a finding.
+
+use futures::FutureExt as _;
+use tokio::io::BufReader;
+
+use super::line::{Line, Lines};
+use super::message::{self, Heard};
+
+/// Reads a client's bytes as lines and messages. The first byte chooses how they are cut up and how long a line may be.
+///
+/// # Panics
+/// When a line is lost, changed or held beyond its bound.
+pub fn fuzz_framing(bytes: &[u8]) {
+    let [cut, input @ ..] = bytes else {
+        return;
+    };
+    let longest = 16 + usize::from(*cut) * 8;
+    let mut lines = Lines::new(BufReader::with_capacity(usize::from(*cut) + 1, input), longest);
+    let mut rest = input;
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let (line, after) = rest.split_at(end);
+        rest = after.get(1..).unwrap_or_default();
+        match next(&mut lines) {
+            Line::Whole(read) => {
+                assert_eq!(read, line, "a line is read as it is");
+                assert!(read.len() <= longest, "a line of {} bytes was held", read.len());
+                hear(&read);
+            }
+            Line::TooLong { head, tail } => {
+                assert!(line.len() > longest, "a line of {} bytes is not too long", line.len());
+                assert!(
+                    line.starts_with(&head) && line.ends_with(&tail),
+                    "both ends are its own"
+                );
+                let (error, _) = message::too_long(&head, &tail, longest);
+                assert!(!error.message.is_empty(), "a refusal says why");
+            }
+            Line::End => panic!("the end came before its time"),
+        }
+    }
+    assert_eq!(next(&mut lines), Line::End, "what follows the last line's end is none");
+}
+
+/// Bytes in memory are always there.
+fn next(lines: &mut Lines<BufReader<&[u8]>>) -> Line {
+    match lines.next().now_or_never() {
+        Some(Ok(line)) => line,
+        Some(Err(error)) => panic!("bytes in memory cannot fail: {error}"),
+        None => panic!("bytes in memory are always there"),
+    }
+}
+
+fn hear(line: &[u8]) {
+    match message::read(line) {
+        Heard::Message(message) => {
+            assert!(serde_json::to_vec(&message).is_ok(), "a message can be written again");
+        }
+        Heard::Wrong(error, _) => assert!(!error.message.is_empty(), "a refusal says why"),
+        Heard::Nothing => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;
