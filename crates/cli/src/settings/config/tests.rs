@@ -77,7 +77,7 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
         ),
         (
             "sessions: { idle: 1 }",
-            "ringfence.yaml:1: `sessions.idle`: `1` is not a duration, write it like `30s`",
+            "ringfence.yaml:1: `sessions.idle`: `1` is not a length of time, write it like `30s`",
         ),
         (
             "audit: { sinks: 1 }",
