@@ -12,10 +12,21 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use tokio::runtime::{Builder, Runtime};
 
-use crate::args::Args;
+use crate::args::{Args, Command};
 use crate::print::Printer;
 use crate::settings::Settings;
+
+/// One thread does for one command; many clients at once get more.
+fn runtime(command: &Command) -> std::io::Result<Runtime> {
+    let mut builder = if matches!(command, Command::Serve(serve) if !serve.stdio) {
+        Builder::new_multi_thread()
+    } else {
+        Builder::new_current_thread()
+    };
+    builder.enable_all().build()
+}
 
 fn main() -> ExitCode {
     // The probes run this program as their own attacker, in places where nothing else of it would work.
@@ -32,7 +43,7 @@ fn main() -> ExitCode {
     let printer = Printer::new(args.words, settings.plain);
     logs::start(&args, &settings);
     let shape = args.command.shape();
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match runtime(&args.command) {
         Ok(runtime) => runtime,
         Err(error) => return printer.fault(&fault::no_runtime(&error), shape),
     };

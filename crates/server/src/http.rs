@@ -42,7 +42,9 @@ use problem::Problem;
 
 /// Where the door stands when it has to rest: too many files are open, say.
 const REST: Duration = Duration::from_millis(50);
-/// Answers that are ready when the last run has ended may still be sent for so long.
+/// Answers that are ready when the last run has ended are sent first.
+const FIRST_WORDS: Duration = Duration::from_millis(200);
+/// What is said after that may take so long.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What a client is told for whom there is no connection.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
@@ -133,9 +135,12 @@ impl App {
         // Nobody listens any more once every connection has ended.
         let _ = close.send(true);
         engine.drain(limits.drain).await;
-        let rest = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_WORDS, rest).await.is_err() {
-            tracing::info!(connections = connections.len(), "connections that stayed open are cut");
+        // Answers to what ran go out first; then streams that would stay open for ever.
+        if !all_end(&mut connections, FIRST_WORDS).await {
+            stop.cancel();
+            if !all_end(&mut connections, LAST_WORDS).await {
+                tracing::info!(connections = connections.len(), "connections that stayed open are cut");
+            }
         }
         stop.cancel();
         connections.shutdown().await;
@@ -168,6 +173,12 @@ impl App {
             .method_not_allowed_fallback(not_so)
             .layer(middleware::from_fn_with_state(guard, guard::guard))
     }
+}
+
+/// Whether every connection ends by itself within this time.
+async fn all_end(connections: &mut JoinSet<()>, patience: Duration) -> bool {
+    let all = async { while connections.join_next().await.is_some() {} };
+    tokio::time::timeout(patience, all).await.is_ok()
 }
 
 /// Says no without reading what was asked.

@@ -6,12 +6,14 @@ use super::graph::{Graph, Kind};
 const RULE: &str = "fences";
 
 /// Packages that only the named crates may depend on, tests aside.
-const KEPT: [(&str, &[&str], &str); 7] = [
+const KEPT: [(&str, &[&str], &str); 9] = [
     (
         "rmcp",
         &["gateway", "company", "server", "testkit"],
         "only `gateway` speaks to tool servers, only `company` and `server` are one",
     ),
+    ("axum", &["server"], "only `server` serves HTTP"),
+    ("hyper", &["server"], "only `server` serves HTTP"),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
     ("sqlx", &["store"], "only `store` links a database"),
     ("rusqlite", &["store"], "only `store` links a database"),

@@ -227,7 +227,7 @@ impl Need {
             "/healthz" => Need::Nothing,
             _ if route.starts_with(METADATA) => Need::Nothing,
             "/metrics" => Need::Watch,
-            _ if route.starts_with("/api/v1/") && *method == Method::GET => Need::Look,
+            _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => Need::Look,
             _ => Need::Run,
         }
     }

@@ -142,6 +142,7 @@ struct Admitted {
 
 /// The one way in.
 pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let (method, began) = (request.method().clone(), Instant::now());
     let route = request
         .extensions()
         .get::<MatchedPath>()
@@ -164,6 +165,7 @@ pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, nex
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     guard.metrics.answered(&route, response.status());
+    tracing::debug!(%method, route, status = response.status().as_u16(), ms = began.elapsed().as_millis(), "answered");
     response
 }
 

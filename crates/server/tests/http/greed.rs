@@ -74,6 +74,24 @@ async fn a_body_of_100_mb_is_refused_and_not_kept() {
 }
 
 #[tokio::test]
+async fn bodies_together_have_a_weight() {
+    let limits = Limits {
+        bodies: 8 << 10,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let me = world.holder("me", Scope::Agent).await;
+    let body = format!(r#"{{"language":"js","code":"1{}"}}"#, " ".repeat(20_000));
+    let refused = me.send("POST", "/api/v1/runs", &body).await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "http.full"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // What was held is given back.
+    for _ in 0..5 {
+        assert_eq!(me.run("js", "1").await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_sends_slowly_is_let_go() {
     let limits = Limits {
         headers: Duration::from_millis(300),

@@ -7,6 +7,7 @@ fn what_each_scope_may_do() {
         (Method::GET, "/.well-known/oauth-protected-resource/mcp", Need::Nothing),
         (Method::GET, "/metrics", Need::Watch),
         (Method::GET, "/api/v1/runs", Need::Look),
+        (Method::HEAD, "/api/v1/runs", Need::Look),
         (Method::POST, "/api/v1/runs", Need::Run),
         (Method::DELETE, "/api/v1/sessions/{id}", Need::Run),
         (Method::POST, "/mcp", Need::Run),
