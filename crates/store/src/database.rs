@@ -1,7 +1,7 @@
 //! The database: connecting, its version, and what its errors mean.
 //!
 //! What writes is a connection of `rusqlite`, which works on the caller's own thread; what only asks is one of `sqlx`. Both are the
-//! same database library of this process.
+//! same `SQLite` of this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -11,6 +11,7 @@ mod files;
 mod hostile;
 mod journal;
 mod limits;
+mod mcpsec;
 mod messages;
 mod policy;
 mod programs;

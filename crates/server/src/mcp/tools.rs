@@ -30,6 +30,19 @@ pub(super) const DESCRIBE_TAKES: &[&str] = &["tools", "detail", "language"];
 pub(super) const RUN_TAKES: &[&str] = &["code", "language", "session_id", "files", "timeout", "sandbox_policy"];
 pub(super) const WAIT_TAKES: &[&str] = &["execution_id", "wait", "cancel"];
 
+/// How a run can stand.
+const STATUSES: [&str; 9] = [
+    "running",
+    "completed",
+    "failed",
+    "timed_out",
+    "killed",
+    "cancelled",
+    "refused",
+    "waiting_approval",
+    "lost",
+];
+
 /// All of them, in the order in which they are used.
 pub(super) fn all() -> Vec<Tool> {
     vec![at_once(search()), list(), at_once(describe()), at_once(run()), wait()]
@@ -108,11 +121,12 @@ fn describe() -> Tool {
 
 fn run() -> Tool {
     let mut output = execution_schema();
-    output["properties"]["error"]["properties"] = json!({
+    output["properties"]["status"]["enum"] = json!(STATUSES);
+    output["properties"]["error"]["anyOf"][0]["properties"] = json!({
         "code": { "type": "string" },
         "message": { "type": "string" },
-        "hint": { "type": ["string", "null"] },
-        "rule": { "type": ["string", "null"] },
+        "hint": nullable("string"),
+        "rule": nullable("string"),
     });
     let input = json!({
         "type": "object",
@@ -266,17 +280,13 @@ fn described_schema() -> Value {
 
 /// The object of an execution, as `--json` prints it; with `links` and `notices` where something is left out.
 fn execution_schema() -> Value {
-    answer(json!({
+    let kinds = ["object", "array", "string", "number", "boolean", "null"];
+    let mut schema = answer(json!({
         "execution_id": { "type": "string" },
         "session_id": { "type": "string" },
-        "status": {
-            "type": "string",
-            "enum": [
-                "running", "completed", "failed", "timed_out", "killed", "cancelled", "refused", "waiting_approval", "lost",
-            ],
-        },
+        "status": { "type": "string" },
         "exit_code": { "type": "integer" },
-        "value": {},
+        "value": { "anyOf": kinds.map(|kind| json!({ "type": kind })) },
         "value_begins": { "type": "string" },
         "stdout": { "type": "string" },
         "stderr": { "type": "string" },
@@ -286,18 +296,25 @@ fn execution_schema() -> Value {
         "violations": objects(),
         "truncated": { "type": "object" },
         "usage": { "type": "object" },
-        "tokens": { "type": ["object", "null"] },
+        "tokens": nullable("object"),
         "enforcement": objects(),
         "policy": { "type": "object" },
         "links": { "type": "object" },
         "notices": texts(),
-    }))
+    }));
+    schema["properties"]["error"] = nullable("object");
+    schema
 }
 
 /// An answer, or what went wrong.
 fn answer(mut properties: Value) -> Value {
-    properties["error"] = json!({ "type": ["object", "null"] });
+    properties["error"] = json!({ "type": "object" });
     json!({ "type": "object", "properties": properties })
+}
+
+/// One type or null, as every dialect of schemas has it.
+fn nullable(kind: &str) -> Value {
+    json!({ "anyOf": [{ "type": kind }, { "type": "null" }] })
 }
 
 fn texts() -> Value {

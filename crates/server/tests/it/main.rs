@@ -5,6 +5,7 @@
 mod calls;
 mod client;
 mod discovery;
+mod endpoint;
 mod hostile;
 mod owners;
 mod runs;
