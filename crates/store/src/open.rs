@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use ringfence_journal::{Event, KeyError, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer};
@@ -24,6 +25,8 @@ pub struct Store {
     pub(crate) key: PublicKey,
     commands: mpsc::Sender<Command>,
     reader: Mutex<Option<SqliteConnection>>,
+    /// For questions about access tokens.
+    pub(crate) gate: std::sync::Mutex<Option<Connection>>,
 }
 
 impl fmt::Debug for Store {
@@ -216,6 +219,7 @@ impl Store {
             key,
             commands,
             reader: Mutex::new(None),
+            gate: std::sync::Mutex::new(None),
         }
     }
 
@@ -241,6 +245,7 @@ impl Store {
     }
 
     async fn end(&self, ending: Ending) {
+        drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(reader) = self.reader.lock().await.take() {
             database::close(reader).await;
         }

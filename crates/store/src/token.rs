@@ -4,13 +4,12 @@
 //! database, so what another process revoked is refused at the next request.
 
 use std::fmt;
+use std::sync::PoisonError;
 
 use jiff::Timestamp;
 use ringfence_journal::{Hash, RecordError, TokenId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::Store;
 use crate::database::{self, ReadError, Trouble, record_error};
@@ -183,13 +182,14 @@ impl Store {
     }
 
     /// Every access token there was, oldest first.
-    pub async fn tokens(&self) -> Result<Vec<AccessToken>, ReadError> {
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query("SELECT id, name, scope, created, used, revoked FROM tokens ORDER BY id")
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(ReadError::Database)?;
-        rows.iter().map(token).collect()
+    pub fn tokens(&self) -> Result<Vec<AccessToken>, ReadError> {
+        let rows = self.look(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
+            statement.query_map([], Row::read)?.collect::<Result<Vec<_>, _>>()
+        })?;
+        rows.into_iter()
+            .map(|row| row.token().map(|(token, _)| token))
+            .collect()
     }
 
     /// Revokes an access token, for every process at once. Answers when it was revoked: now, or before.
@@ -208,30 +208,39 @@ impl Store {
     }
 
     /// The access token in use whose secret this is.
-    pub async fn token_of(&self, shown: &str) -> Result<Option<AccessToken>, ReadError> {
+    pub fn token_of(&self, shown: &str) -> Result<Option<AccessToken>, ReadError> {
         let Some(id) = id_in(shown) else { return Ok(None) };
-        let mut reader = self.reader().await?;
-        let row = sqlx::query("SELECT id, name, scope, digest, created, used, revoked FROM tokens WHERE id = ?")
-            .bind(id.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(ReadError::Database)?;
-        let Some(row) = row else { return Ok(None) };
-        let kept = database::digest(&row, TABLE, "digest")?;
-        let found = token(&row)?;
+        let Some((found, kept)) = self.row(id)? else {
+            return Ok(None);
+        };
         let same = equal(kept.as_bytes(), digest(shown).as_bytes());
         Ok((same && found.revoked.is_none()).then_some(found))
     }
 
     /// The access token of this id.
-    pub async fn token(&self, id: TokenId) -> Result<Option<AccessToken>, ReadError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query("SELECT id, name, scope, created, used, revoked FROM tokens WHERE id = ?")
-            .bind(id.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(ReadError::Database)?;
-        row.as_ref().map(token).transpose()
+    pub fn token(&self, id: TokenId) -> Result<Option<AccessToken>, ReadError> {
+        Ok(self.row(id)?.map(|(token, _)| token))
+    }
+
+    fn row(&self, id: TokenId) -> Result<Option<(AccessToken, Hash)>, ReadError> {
+        let row = self.look(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{SELECT} WHERE id = ?"))?;
+            statement.query_row([id.to_string()], Row::read).optional()
+        })?;
+        row.map(Row::token).transpose()
+    }
+
+    /// Reads on a connection of its own: every request asks who sent it, and must not wait behind a long list.
+    fn look<T>(&self, question: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, ReadError> {
+        let failed = |error| ReadError::Database(sqlx::Error::AnyDriverError(Box::new(error)));
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match gate.take() {
+            Some(connection) => connection,
+            None => database::connect(&self.home.database())
+                .and_then(|connection| connection.execute_batch("PRAGMA query_only = ON").map(|()| connection))
+                .map_err(failed)?,
+        };
+        question(gate.insert(connection)).map_err(failed)
     }
 
     /// Notes that an access token was used now.
@@ -288,26 +297,55 @@ fn equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
     std::hint::black_box(difference) == 0
 }
 
-fn token(row: &SqliteRow) -> Result<AccessToken, ReadError> {
-    let damaged = |column| ReadError::Row { table: TABLE, column };
-    let time = |column| {
-        let text: Option<&str> = row.try_get(column).map_err(|_| damaged(column))?;
-        text.map(str::parse).transpose().map_err(|_| damaged(column))
-    };
-    let scope = match row.try_get("scope") {
-        Ok("viewer") => Scope::Viewer,
-        Ok("agent") => Scope::Agent,
-        Ok("operator") => Scope::Operator,
-        _ => return Err(damaged("scope")),
-    };
-    Ok(AccessToken {
-        id: database::parsed(row, TABLE, "id")?,
-        name: database::parsed(row, TABLE, "name")?,
-        scope,
-        created: database::parsed(row, TABLE, "created")?,
-        last_used: time("used")?,
-        revoked: time("revoked")?,
-    })
+const SELECT: &str = "SELECT id, name, scope, digest, created, used, revoked FROM tokens";
+
+/// A row as it is kept.
+struct Row {
+    id: String,
+    name: String,
+    scope: String,
+    digest: Vec<u8>,
+    created: String,
+    used: Option<String>,
+    revoked: Option<String>,
+}
+
+impl Row {
+    fn read(row: &rusqlite::Row<'_>) -> Result<Row, rusqlite::Error> {
+        Ok(Row {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            scope: row.get(2)?,
+            digest: row.get(3)?,
+            created: row.get(4)?,
+            used: row.get(5)?,
+            revoked: row.get(6)?,
+        })
+    }
+
+    /// The token, and the digest of its secret.
+    fn token(self) -> Result<(AccessToken, Hash), ReadError> {
+        let damaged = |column| ReadError::Row { table: TABLE, column };
+        let time = |text: Option<String>, column| -> Result<Option<Timestamp>, ReadError> {
+            text.map(|text| text.parse().map_err(|_| damaged(column))).transpose()
+        };
+        let scope = match self.scope.as_str() {
+            "viewer" => Scope::Viewer,
+            "agent" => Scope::Agent,
+            "operator" => Scope::Operator,
+            _ => return Err(damaged("scope")),
+        };
+        let token = AccessToken {
+            id: self.id.parse().map_err(|_| damaged("id"))?,
+            name: self.name,
+            scope,
+            created: self.created.parse().map_err(|_| damaged("created"))?,
+            last_used: time(self.used, "used")?,
+            revoked: time(self.revoked, "revoked")?,
+        };
+        let digest = Hash::try_from(self.digest.as_slice()).map_err(|_| damaged("digest"))?;
+        Ok((token, digest))
+    }
 }
 
 #[cfg(test)]

@@ -4,13 +4,22 @@ use std::net::SocketAddr;
 
 use super::Rules;
 
+/// An address and a port; `localhost` is this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let plain = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    plain.parse().map_err(|_| "write it like `127.0.0.1:7411`".to_owned())
+}
+
 /// `serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) rules: Rules,
     /// Where to listen for HTTP: 127.0.0.1:7411 unless `listen` in `ringfence.yaml` says otherwise
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Speak MCP on standard input and output instead
     #[arg(long)]

@@ -53,7 +53,7 @@ pub(crate) async fn serve(args: Serve, settings: &Settings, printer: &Printer) -
         None => None,
     };
     let served = match door {
-        None => stdio(&engine, options, &config.doors, &interrupt).await,
+        None => Box::pin(stdio(&engine, options, &config.doors, &interrupt)).await,
         Some(door) => {
             door.greet(printer);
             Box::pin(door.serve(&engine, options, config.doors, &interrupt)).await

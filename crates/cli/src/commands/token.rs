@@ -52,7 +52,7 @@ async fn list(args: &TokenList, settings: &Settings, printer: &Printer) -> Resul
         Err(fault) if fault.code == "store.none" => Vec::new(),
         Err(fault) => return Err(fault),
         Ok(store) => {
-            let tokens = store.tokens().await;
+            let tokens = store.tokens();
             store.leave().await;
             tokens?
         }

@@ -69,7 +69,7 @@ impl Gate {
     }
 
     /// Who sent these headers.
-    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    pub(crate) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         if let Auth::Off(principal) = &self.auth {
             return Ok(Caller {
                 principal: *principal,
@@ -80,7 +80,7 @@ impl Gate {
             let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.missing", "an access token is needed");
             return Err(self.challenge(problem, headers, ""));
         };
-        let found = self.engine.store().token_of(shown).await;
+        let found = self.engine.store().token_of(shown);
         let found = found.map_err(|error| Problem::ours("store.read", &error))?;
         let Some(token) = found else {
             let message = "the access token is unknown or revoked";
@@ -95,10 +95,10 @@ impl Gate {
     }
 
     /// Whether a caller that was let in before still would be.
-    pub(crate) async fn still(&self, caller: Caller) -> bool {
+    pub(crate) fn still(&self, caller: Caller) -> bool {
         match caller.principal {
             Principal::Local(_) => true,
-            Principal::Token(id) => match self.engine.store().token(id).await {
+            Principal::Token(id) => match self.engine.store().token(id) {
                 Ok(token) => token.is_some_and(|token| token.revoked.is_none()),
                 Err(error) => {
                     tracing::error!(%error, "cannot tell whether an access token is still good; its stream ends");

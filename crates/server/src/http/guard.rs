@@ -60,7 +60,7 @@ impl Guard {
                 weight: None,
             });
         }
-        let caller = self.gate.caller(request.headers()).await?;
+        let caller = self.gate.caller(request.headers())?;
         self.gate.scope(caller, need, request.headers())?;
         let place = self.accounts.admit(caller.principal, Instant::now())?;
         let (mut parts, body) = request.into_parts();
@@ -189,7 +189,7 @@ fn hold(response: Response, caller: Option<(Caller, Place)>, gate: &Arc<Gate>) -
 async fn refused(gate: Arc<Gate>, caller: Caller) {
     loop {
         tokio::time::sleep(AGAIN).await;
-        if !gate.still(caller).await {
+        if !gate.still(caller) {
             return;
         }
     }

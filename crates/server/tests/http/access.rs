@@ -182,7 +182,6 @@ async fn the_use_of_a_token_is_noted() {
         .engine
         .store()
         .token(holder.id)
-        .await
         .unwrap()
         .unwrap()
         .last_used

@@ -11,7 +11,7 @@ async fn a_secret_finds_its_token_and_nothing_else_does() {
     let (_folder, store) = store().await;
     let (one, secret) = store.create_token("one", Scope::Agent).await.unwrap();
     let (_, other) = store.create_token("other", Scope::Viewer).await.unwrap();
-    assert_eq!(store.token_of(secret.reveal()).await.unwrap(), Some(one));
+    assert_eq!(store.token_of(secret.reveal()).unwrap(), Some(one));
     // One digit more, less or different; the id of one with the secret of another.
     let text = secret.reveal();
     let mixed = format!("{}{}", &text[..29], &other.reveal()[29..]);
@@ -28,7 +28,7 @@ async fn a_secret_finds_its_token_and_nothing_else_does() {
         "ä".repeat(93),
     ];
     for case in cases {
-        assert_eq!(store.token_of(&case).await.unwrap(), None, "{case}");
+        assert_eq!(store.token_of(&case).unwrap(), None, "{case}");
     }
 }
 
@@ -52,12 +52,12 @@ async fn what_one_process_revokes_another_refuses_at_once() {
     let (folder, here) = store().await;
     let there = Store::open(folder.path()).await.unwrap();
     let (token, secret) = here.create_token("one", Scope::Agent).await.unwrap();
-    assert!(there.token_of(secret.reveal()).await.unwrap().is_some());
+    assert!(there.token_of(secret.reveal()).unwrap().is_some());
     let at = here.revoke_token(token.id).await.unwrap();
-    assert_eq!(there.token_of(secret.reveal()).await.unwrap(), None);
+    assert_eq!(there.token_of(secret.reveal()).unwrap(), None);
     // Once is enough, and the first time counts.
     assert_eq!(there.revoke_token(token.id).await.unwrap(), at);
-    let listed = there.tokens().await.unwrap();
+    let listed = there.tokens().unwrap();
     assert_eq!(
         listed,
         [AccessToken {
@@ -91,7 +91,7 @@ async fn the_last_use_is_noted() {
     let (_folder, store) = store().await;
     let (token, secret) = store.create_token("one", Scope::Agent).await.unwrap();
     store.token_used(token.id).await.unwrap();
-    let found = store.token_of(secret.reveal()).await.unwrap().unwrap();
+    let found = store.token_of(secret.reveal()).unwrap().unwrap();
     assert!(found.last_used.is_some_and(|used| used >= token.created));
 }
 
@@ -107,5 +107,5 @@ async fn a_journal_of_the_version_before_gets_its_table() {
     drop(connection);
     let store = Store::open(folder.path()).await.unwrap();
     store.create_token("one", Scope::Agent).await.unwrap();
-    assert_eq!(store.tokens().await.unwrap().len(), 1);
+    assert_eq!(store.tokens().unwrap().len(), 1);
 }
