@@ -232,6 +232,18 @@ fn isolated() -> Value {
     json!({"verdict": if leaked { "Allow" } else { "Deny" }})
 }
 
+/// Whether a program's calls have a rate: the first is made, one of the others is not.
+fn limited(client: &mut Stdio, parameters: &Value) -> bool {
+    let code = format!(
+        "let made = 0; try {{ for (; made < 100; made += 1) await tools.file.read({parameters}) }} catch (error) {{ }} made"
+    );
+    let ran = client
+        .call("sandboxed_code_run", &json!({"language": "javascript", "code": code}))
+        .unwrap();
+    let made = structured(&ran).unwrap()["value"].as_u64().unwrap();
+    made > 0 && made < 100
+}
+
 /// The act that an attack stands for: what the gateway says, and its status.
 fn act(test: &AttackTest) -> (Value, u16) {
     let field = |name: &str| test.payload[name].as_str().unwrap();
@@ -287,14 +299,7 @@ fn act(test: &AttackTest) -> (Value, u16) {
             (refused(read.is_err()), 200)
         }
         _ if test.id == "A10.2" => (json!({}), posted(parameters)),
-        _ if test.id == "A10.4" => {
-            let mut client = client(&setting);
-            let calls: Vec<Value> = (0..100)
-                .map(|_| call(&mut client, tool, function, parameters))
-                .collect();
-            let limited = calls.iter().any(|call| call["verdict"] == "Deny");
-            (json!({"rate_limited": limited && calls[0]["verdict"] == "Allow"}), 200)
-        }
+        _ if test.id == "A10.4" => (json!({"rate_limited": limited(&mut client(&setting), parameters)}), 200),
         _ => {
             if let Some(content) = test
                 .payload
@@ -308,10 +313,25 @@ fn act(test: &AttackTest) -> (Value, u16) {
     }
 }
 
+/// A gateway that refuses everything would hold all attacks.
+#[test]
+fn what_the_policy_allows_is_allowed() {
+    let setting = setting();
+    let mut client = client(&setting);
+    for (tool, function, parameters) in [
+        ("file", "read", json!({"path": "/tmp/a"})),
+        ("http", "request", json!({"url": "https://allowed.com/a"})),
+        ("db", "query", json!({})),
+        ("slow", "match", json!({"text": "aaab"})),
+    ] {
+        let seen = call(&mut client, tool, function, &parameters);
+        assert_eq!(seen, json!({"verdict": "Allow", "value": "ok"}), "{tool}");
+    }
+}
+
 #[test]
 fn every_attack_that_applies_is_held_and_the_others_are_argued() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security/mcpsec.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = include_str!("../../../../docs/security/mcpsec.md");
     let attacks = all_tests();
     assert_eq!(attacks.len(), 64);
     let mut broken = Vec::new();
