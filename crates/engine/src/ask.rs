@@ -76,11 +76,11 @@ impl Engine {
     /// The policy and the session of a request.
     pub(crate) fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
         let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
-            return Ok((self.asked_policy(front, None, ask)?, Seat::Alone));
+            return Ok((asked_policy(front, None, ask)?, Seat::Alone));
         };
         match (self.sessions.find(who, &called), called) {
             (Some(open), _) => {
-                let policy = self.asked_policy(front, Some(&open.policy), ask)?;
+                let policy = asked_policy(front, Some(&open.policy), ask)?;
                 fixed(&open.policy, &policy)?;
                 open.touch();
                 Ok((policy, Seat::In(open)))
@@ -94,7 +94,7 @@ impl Engine {
                 ),
             }),
             (None, Called::Name(name)) => {
-                let policy = self.asked_policy(front, None, ask)?;
+                let policy = asked_policy(front, None, ask)?;
                 let opening = self.opening(Arc::clone(&policy))?;
                 let open = self.sessions.add(who, &name, opening)?;
                 fixed(&open.policy, &policy)?;
@@ -131,36 +131,36 @@ impl Engine {
             folders,
         })
     }
+}
 
-    /// What the request says, over what holds without it, under the ceiling.
-    fn asked_policy(&self, front: &Front, session: Option<&Arc<Policy>>, ask: &Ask) -> Result<Arc<Policy>, Refusal> {
-        let base = session.unwrap_or(&front.policy);
-        let Some(draft) = &ask.draft else {
-            return Ok(Arc::clone(base));
-        };
-        let draft = Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| Refusal {
-            code: "policy.parse",
-            message: format!("`sandbox_policy`: {}", error.message),
-            rule: "sandbox_policy".to_owned(),
-            hint: error.hint,
-        })?;
-        let draft = real_folders(draft)?;
-        let named = base.to_draft().layer(&draft).named("sandbox_policy");
-        let policy = named.under(&front.ceiling).map_err(|error| {
-            let keys: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
-            Refusal {
-                code: "policy.ceiling",
-                message: error.to_string(),
-                rule: if keys.is_empty() {
-                    "examples".to_owned()
-                } else {
-                    keys.join(", ")
-                },
-                hint: Some("ask for less: leave out or lower each key that is named".to_owned()),
-            }
-        })?;
-        Ok(Arc::new(policy))
-    }
+/// What the request says, over what holds without it, under the ceiling.
+fn asked_policy(front: &Front, session: Option<&Arc<Policy>>, ask: &Ask) -> Result<Arc<Policy>, Refusal> {
+    let base = session.unwrap_or(&front.policy);
+    let Some(draft) = &ask.draft else {
+        return Ok(Arc::clone(base));
+    };
+    let draft = Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| Refusal {
+        code: "policy.parse",
+        message: format!("`sandbox_policy`: {}", error.message),
+        rule: "sandbox_policy".to_owned(),
+        hint: error.hint,
+    })?;
+    let draft = real_folders(draft)?;
+    let named = base.to_draft().layer(&draft).named("sandbox_policy");
+    let policy = named.under(&front.ceiling).map_err(|error| {
+        let keys: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
+        Refusal {
+            code: "policy.ceiling",
+            message: error.to_string(),
+            rule: if keys.is_empty() {
+                "examples".to_owned()
+            } else {
+                keys.join(", ")
+            },
+            hint: Some("ask for less: leave out or lower each key that is named".to_owned()),
+        }
+    })?;
+    Ok(Arc::new(policy))
 }
 
 /// A request's host folders as they really are: a link must not lead out of what the ceiling shows.

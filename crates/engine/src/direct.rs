@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Begins a call; its result is an execution like any other.
-    pub async fn begin_call(self: &Arc<Self>, who: Principal, call: ToolCall) -> Result<ExecutionId, RunError> {
+    pub fn begin_call(self: &Arc<Self>, who: Principal, call: ToolCall) -> Result<ExecutionId, RunError> {
         let front = self.settings.front.as_ref().ok_or(RunError::Closed)?;
         if self.is_closing() {
             return Err(RunError::Closed);
@@ -133,8 +133,9 @@ impl Engine {
         };
         let (server, name) = tool.split_once('.').unwrap_or((tool, ""));
         let ids = (session.id, session.execution);
-        let (policy, past) = (Arc::clone(&session.policy), Arc::clone(&session.past));
-        let pass = Pass::new(Arc::clone(gateway), policy, Arc::clone(&self.store), ids, past);
+        let policy = Arc::clone(&session.policy);
+        let (store, before) = (Arc::clone(&self.store), Arc::clone(&session.past));
+        let pass = Pass::new(Arc::clone(gateway), policy, store, ids, before);
         let call = pass.call(1, server, name, body);
         tokio::pin!(call);
         let answered = tokio::select! {

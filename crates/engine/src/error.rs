@@ -77,10 +77,10 @@ impl RunError {
             "job.size" => Some("give less of it, or bring it in as a file"),
             "sandbox.failed" => Some("`ringfence doctor` shows what works here"),
             "server.closing" => Some("connect again when the server is back"),
-            _ => match self {
-                RunError::Record(error) => error.hint(),
-                _ => None,
-            },
+            _ => {
+                let RunError::Record(error) = self else { return None };
+                error.hint()
+            }
         }
     }
 

@@ -23,7 +23,7 @@ impl Engine {
     }
 
     /// Begins an execution. What is wrong with the request is its result.
-    pub async fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
+    pub fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
         let front = self.front()?;
         if self.is_closing() {
             return Err(RunError::Closed);

@@ -99,8 +99,14 @@ impl VaultError {
 pub struct Vault {
     file: PathBuf,
     unlock: Unlock,
-    /// The key that was made last, and its salt: a passphrase takes a while.
-    made: Arc<Mutex<Option<(String, Arc<LessSafeKey>)>>>,
+    /// The key that was made last: a passphrase takes a while.
+    made: Arc<Mutex<Option<Made>>>,
+}
+
+/// A key, and the salt it was made with.
+struct Made {
+    salt: String,
+    key: Arc<LessSafeKey>,
 }
 
 impl fmt::Debug for Vault {
@@ -129,14 +135,13 @@ impl Vault {
     /// The vault of a data folder; `environment` says where its key is.
     pub fn find(home: &Path, environment: &Environment) -> Vault {
         let given = |name: &str| environment(name).filter(|value| !value.is_empty());
-        let unlock = match given("RINGFENCE_VAULT_PASSPHRASE") {
-            Some(passphrase) => Unlock::Passphrase(Secret::new(passphrase)),
-            None => {
-                let folder = given("XDG_CONFIG_HOME").map(PathBuf::from);
-                let folder = folder.or_else(|| given("HOME").map(|home| Path::new(&home).join(".config")));
-                let folder = folder.map_or_else(|| home.to_owned(), |folder| folder.join("ringfence"));
-                Unlock::File(folder.join("vault.key"))
-            }
+        let unlock = if let Some(passphrase) = given("RINGFENCE_VAULT_PASSPHRASE") {
+            Unlock::Passphrase(Secret::new(passphrase))
+        } else {
+            let folder = given("XDG_CONFIG_HOME").map(PathBuf::from);
+            let folder = folder.or_else(|| given("HOME").map(|home| Path::new(&home).join(".config")));
+            let folder = folder.map_or_else(|| home.to_owned(), |folder| folder.join("ringfence"));
+            Unlock::File(folder.join("vault.key"))
         };
         Vault {
             file: home.join("vault.json"),
@@ -233,10 +238,10 @@ impl Vault {
 
     fn raw_key(&self, salt: &str) -> Result<Arc<LessSafeKey>, VaultError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Unlock::Passphrase(_), Some((of, key))) = (&self.unlock, &*made)
-            && of == salt
+        if let (Unlock::Passphrase(_), Some(made)) = (&self.unlock, &*made)
+            && made.salt == salt
         {
-            return Ok(Arc::clone(key));
+            return Ok(Arc::clone(&made.key));
         }
         let mut bytes = Zeroizing::new([0_u8; KEY]);
         match &self.unlock {
@@ -256,7 +261,10 @@ impl Vault {
         let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice());
         let key = key.map_err(|_| self.damaged("its key".to_owned()))?;
         let key = Arc::new(LessSafeKey::new(key));
-        *made = Some((salt.to_owned(), Arc::clone(&key)));
+        *made = Some(Made {
+            salt: salt.to_owned(),
+            key: Arc::clone(&key),
+        });
         Ok(key)
     }
 

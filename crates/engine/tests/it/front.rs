@@ -10,7 +10,7 @@ use ringfence_policy::{Ceiling, Draft};
 use serde_json::json;
 
 const ME: Principal = Principal::Local(1);
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 async fn engine(home: &Path, idle: Duration) -> Arc<Engine> {
     let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
@@ -53,7 +53,7 @@ fn shell(source: &str) -> Ask {
 }
 
 async fn ended(engine: &Arc<Engine>, who: Principal, ask: Ask) -> Arc<Execution> {
-    let id = engine.begin(who, ask).await.unwrap();
+    let id = engine.begin(who, ask).unwrap();
     match engine.wait(who, id, LONG).await.unwrap() {
         Progress::Ended(ending) => ending.unwrap(),
         Progress::Running(running) => panic!("{running:?}"),
@@ -182,7 +182,6 @@ async fn what_goes_on_can_be_heard_and_ended() {
     let engine = engine(home.path(), LONG).await;
     let id = engine
         .begin(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
-        .await
         .unwrap();
     let mut heard = String::new();
     while !heard.contains("two") {
@@ -279,7 +278,7 @@ async fn a_session_that_another_process_stops_is_over() {
         session: Some("work".to_owned()),
         ..shell("sleep 60")
     };
-    let id = engine.begin(ME, request).await.unwrap();
+    let id = engine.begin(ME, request).unwrap();
     let Progress::Running(running) = engine.wait(ME, id, Duration::from_secs(1)).await.unwrap() else {
         panic!("it ended");
     };
@@ -304,10 +303,10 @@ async fn a_session_that_another_process_stops_is_over() {
 async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let soon = engine.begin(ME, shell("sleep 0.3; echo done")).await.unwrap();
-    let never = engine.begin(ME, shell("sleep 60")).await.unwrap();
+    let soon = engine.begin(ME, shell("sleep 0.3; echo done")).unwrap();
+    let never = engine.begin(ME, shell("sleep 60")).unwrap();
     engine.drain(Duration::from_secs(2)).await;
-    assert_eq!(engine.begin(ME, ask("1")).await.unwrap_err().code(), "server.closing");
+    assert_eq!(engine.begin(ME, ask("1")).unwrap_err().code(), "server.closing");
     for (id, status) in [(soon, Status::Completed), (never, Status::Cancelled)] {
         assert_eq!(engine.store().execution(id).await.unwrap().unwrap().status, status);
     }

@@ -143,7 +143,7 @@ async fn begin(
     })?;
     let mut ask = crate::mcp::ask(Some(given)).map_err(wrong)?;
     ask.trace = Some(trace(&headers));
-    let begun = api.engine.begin(caller.principal, ask).await;
+    let begun = api.engine.begin(caller.principal, ask);
     let id = begun.map_err(|error| failed(&error))?;
     let left = Left {
         engine: Arc::clone(&api.engine),

@@ -73,7 +73,7 @@ impl Face {
             arguments: Value::Object(given.unwrap_or_default()),
             trace: Some(trace::of(context)),
         };
-        let id = self.shared.engine.begin_call(who, call).await?;
+        let id = self.shared.engine.begin_call(who, call)?;
         self.begun(id);
         match watch::watch(self, who, (id, STAY), Leave::Kill, context).await? {
             Seen::Ended(execution) => Ok(answered(&execution, direct.tool.output_schema.is_some()).into()),

@@ -35,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<CallToolResponse, Fault> {
     let mut ask = ask(given)?;
     ask.trace = Some(trace::of(context));
-    let id = face.shared.engine.begin(who, ask).await?;
+    let id = face.shared.engine.begin(who, ask)?;
     face.begun(id);
     follow(face, who, id, context).await
 }

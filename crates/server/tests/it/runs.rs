@@ -285,7 +285,7 @@ async fn waiting_for_a_run_gives_new_words_and_then_its_end() {
     let setting = Setting::new().await;
     let mut client = setting.client().await;
     let ask = super::setting::shell("echo one; sleep 2; echo two; sleep 1");
-    let id = setting.engine.begin(ME, ask).await.unwrap().to_string();
+    let id = setting.engine.begin(ME, ask).unwrap().to_string();
     let wait = |wait: Value| json!({ "execution_id": id, "wait": wait });
     let first = client.call("wait_run", wait(json!("1s"))).await;
     let structured = &first["structuredContent"];
@@ -315,7 +315,6 @@ async fn waiting_with_cancel_kills() {
     let id = setting
         .engine
         .begin(ME, super::setting::shell("sleep 25"))
-        .await
         .unwrap()
         .to_string();
     let ended = client

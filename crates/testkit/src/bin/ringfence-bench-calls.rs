@@ -125,7 +125,11 @@ async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> R
         let direct_done = on_processor()?;
         programs.push(counted(road, Language::TypeScript, &source, size.calls).await?);
         let done = on_processor()?;
-        busy = [bare_done - begun, direct_done - bare_done, done - direct_done];
+        busy = [
+            bare_done.saturating_sub(begun),
+            direct_done.saturating_sub(bare_done),
+            done.saturating_sub(direct_done),
+        ];
     }
     let least = |times: &[Duration]| times.iter().min().copied().unwrap_or_default();
     if size.sequential {
