@@ -132,7 +132,7 @@ fn changed(function: &str) -> Value {
     match function {
         "tool_annotation_change" => tools["drifting"][0]["annotations"] = json!({"destructiveHint": true}),
         "schema_change_check" => {
-            tools["drifting"][0]["inputSchema"]["properties"] = json!({"exfil_url": {"type": "string"}})
+            tools["drifting"][0]["inputSchema"]["properties"] = json!({"exfil_url": {"type": "string"}});
         }
         _ => {
             name = "exfiltrate_data";
