@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const home = mkdtempSync(join(tmpdir(), "executor-"));
-const server = spawn("node_modules/.bin/executor", ["mcp"], {
+const machine = `${process.platform}-${process.arch}`;
+const server = spawn(`node_modules/executor-${machine}/bin/executor`, ["mcp"], {
   env: { PATH: process.env.PATH, HOME: home, EXECUTOR_HOME: home },
   stdio: ["pipe", "pipe", "ignore"],
 });
@@ -37,5 +38,5 @@ for (let round = 0; round < 3; round += 1) {
   if (round > 0) hundreds.push(performance.now() - begun);
 }
 console.log(`${middle(each).toFixed(3)} ms | ${middle(hundreds).toFixed(3)} ms`);
-server.kill();
+server.kill("SIGKILL");
 process.exit(0);

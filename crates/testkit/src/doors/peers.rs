@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::peer::Peer;
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 3] = [
     Peer {
         name: "FastMCP 4.1.2 code mode, over stdio",
         runner: &["fastmcp/bin/python"],
@@ -31,10 +31,23 @@ const PEERS: [Peer; 2] = [
         ]],
         script: ("utcp_door.mjs", include_str!("utcp_door.mjs")),
     },
+    Peer {
+        name: "executor 1.5.9, over stdio",
+        runner: &["node_modules/.bin/node"],
+        install: &[&[
+            "npm",
+            "install",
+            "--prefix",
+            ".",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "executor@1.5.9",
+        ]],
+        script: ("executor_door.mjs", include_str!("executor_door.mjs")),
+    },
 ];
-
-/// Peers of the same kind that no script here measures.
-const UNMEASURED: &str = "\nNot measured: `executor`, a service with a configuration and a store of its own, whose runs go through its web interface.\n";
 
 /// What each peer says of `1+1`, or why it cannot.
 pub fn measure() -> Result<String> {
@@ -42,6 +55,5 @@ pub fn measure() -> Result<String> {
     for peer in &PEERS {
         text.push_str(&peer.rows(&[])?);
     }
-    text.push_str(UNMEASURED);
     Ok(text)
 }
