@@ -340,6 +340,37 @@ fn killed_in_the_middle_of_32_runs_nothing_is_left_and_the_journal_holds() {
     assert_eq!(shown["state"], "lost", "{shown}");
 }
 
+#[test]
+fn several_clients_share_one_home_and_one_that_dies_harms_no_other() {
+    let setting = serving();
+    let start = || Stdio::start(&mut setting.stdio(), Era::Modern).unwrap();
+    let (mut one, mut two, mut doomed) = (start(), start(), start());
+    let keep = |text: &str| json!({"language": "shell", "code": format!("printf {text} > note"), "session_id": "work"});
+    let read = json!({"language": "shell", "code": "cat note", "session_id": "work"});
+    for (client, text) in [(&mut one, "first"), (&mut two, "second")] {
+        client.call("sandboxed_code_run", &keep(text)).unwrap();
+    }
+    let mark = format!("9{}", std::process::id());
+    let pid = doomed.pid();
+    thread::scope(|scope| {
+        let sleeps = sum("shell", &format!("sleep {mark}"));
+        scope.spawn(move || doomed.call("sandboxed_code_run", &sleeps).unwrap_err());
+        eventually("it runs", || {
+            (!processes_with(&format!("sleep\0{mark}")).is_empty()).then_some(())
+        });
+        kill(pid);
+    });
+    // A fourth start sweeps after the dead one, and leaves what the living have.
+    alive(&mut start());
+    assert_eq!(processes_with(&format!("sleep\0{mark}")), Vec::<u32>::new());
+    for (client, text) in [(&mut one, "first"), (&mut two, "second")] {
+        let called = client.call("sandboxed_code_run", &read).unwrap();
+        assert_eq!(structured(&called).unwrap()["stdout"], text);
+    }
+    let verified = setting.run(&["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
 fn open_sessions(setting: &Setting) -> Vec<Value> {
     let all = setting.json(&["session", "list", "--json"]);
     let open = all.as_array().unwrap().iter().filter(|one| one["state"] == "open");
