@@ -73,7 +73,7 @@ impl Engine {
             Err(_) => self.alone(who, execution, Arc::clone(&front.policy))?,
         };
         let files = self.artifacts(execution);
-        let (run, mut stop) = self.runs.add(execution, session.id, who, files);
+        let (run, mut stop) = self.runs.add(execution, session.id, who, files)?;
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             let ends = Ends(run);
@@ -81,7 +81,7 @@ impl Engine {
                 Ok(open) => engine.call(&open, &session, &call, &mut stop).await,
                 Err(refusal) => engine.refuse(session, refusal).await,
             };
-            ends.0.end(result.map(Arc::new).map_err(Arc::new));
+            engine.over(&ends.0, result);
         });
         Ok(execution)
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
 use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
-use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, WorkerProgram};
+use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -98,6 +98,8 @@ pub struct Engine {
     pub(crate) runs: Arc<Runs>,
     pub(crate) places: Semaphore,
     closing: AtomicBool,
+    /// The place of a request that says nothing of its own, made once: only such places are kept warm.
+    pub(crate) usual: OnceLock<Arc<Spec>>,
     /// Sessions that another process asked to stop.
     stopped: Mutex<Option<mpsc::UnboundedReceiver<SessionId>>>,
 }
@@ -157,6 +159,7 @@ impl Engine {
             runs,
             places: Semaphore::new(MOST_AT_ONCE),
             closing: AtomicBool::new(false),
+            usual: OnceLock::new(),
             stopped: Mutex::new(Some(stopped)),
         })
     }
@@ -264,7 +267,7 @@ impl Engine {
         };
         // A policy that cannot be held is refused to whoever asks, not here.
         if let Ok(spec) = self.spec(&front.policy, &self.settings.home.join("workspaces"), false)
-            && spec.is_lasting()
+            && self.is_usual(&spec)
         {
             self.pool.warm(&spec, language, count).await?;
         }

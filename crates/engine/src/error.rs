@@ -40,6 +40,9 @@ pub enum RunError {
     /// Whoever ran it.
     #[error("the execution was abandoned")]
     Abandoned,
+    /// One principal has too much under way.
+    #[error("too many runs are under way or wait")]
+    Crowded,
     /// No requests are taken, or no more.
     #[error("no more requests are taken")]
     Closed,
@@ -63,6 +66,7 @@ impl RunError {
             RunError::Entropy(_) => "start.entropy",
             RunError::Unanswered(_) | RunError::Unnoted(_) => "call.broken",
             RunError::Abandoned => "run.abandoned",
+            RunError::Crowded => "limit.runs",
             RunError::Closed => "server.closing",
         }
     }
@@ -76,6 +80,7 @@ impl RunError {
             }
             "job.size" => Some("give less of it, or bring it in as a file"),
             "sandbox.failed" => Some("`ringfence doctor` shows what works here"),
+            "limit.runs" => Some("wait until some of them have ended, or cancel them"),
             "server.closing" => Some("connect again when the server is back"),
             _ => {
                 let RunError::Record(error) = self else { return None };

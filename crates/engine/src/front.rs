@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::ask::{Ask, Front, Seat};
 use crate::engine::Engine;
 use crate::error::RunError;
+use crate::execution::Execution;
 use crate::run::{Input, Out, RunCode, Source};
 use crate::runs::{Ear, Ends, Part, Progress, Run, WaitError};
 use crate::session::{Called, Place, Session};
@@ -36,7 +37,7 @@ impl Engine {
             Err(refusal) => (self.alone(who, execution, Arc::clone(&front.policy))?, Err(refusal)),
         };
         let files = self.artifacts(execution);
-        let (run, mut stop) = self.runs.add(execution, session.id, who, files);
+        let (run, mut stop) = self.runs.add(execution, session.id, who, files)?;
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             let ends = Ends(run);
@@ -57,9 +58,15 @@ impl Engine {
                     ran
                 }
             };
-            ends.0.end(result.map(Arc::new).map_err(Arc::new));
+            engine.over(&ends.0, result);
         });
         Ok(execution)
+    }
+
+    /// Notes the end of a run, and makes room where too much is kept.
+    pub(crate) fn over(&self, run: &Run, result: Result<Execution, RunError>) {
+        run.end(result.map(Arc::new).map_err(Arc::new));
+        self.runs.ended(run).iter().for_each(|run| self.discard(run));
     }
 
     /// Waits until an execution is over, for `at_most` so long.

@@ -215,7 +215,7 @@ impl Engine {
             .await?;
         // The kernel takes the sandbox down, or it is made ready again, while its end is written.
         let written = self.journal_end(session, &ended, &execution, Some("done"));
-        let (gone, written) = tokio::join!(self.put_back(sandbox, language, session.principal), written);
+        let (gone, written) = tokio::join!(self.put_back(sandbox, spec, language, session.principal), written);
         gone?;
         written?;
         Ok(execution)
@@ -277,6 +277,25 @@ impl Engine {
 
     /// The place that a policy needs, or why it cannot be had.
     pub(crate) fn spec(&self, policy: &Policy, folders: &Path, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
+        let front = self.settings.front.as_ref().map(|front| front.policy.digest());
+        let is_usual = front == Some(policy.digest()) && !require_hard;
+        if let Some(usual) = self.usual.get().filter(|_| is_usual) {
+            return Ok(Arc::clone(usual));
+        }
+        let spec = self.new_spec(policy, folders, require_hard)?;
+        Ok(if is_usual && spec.is_lasting() {
+            Arc::clone(self.usual.get_or_init(|| spec))
+        } else {
+            spec
+        })
+    }
+
+    /// Whether a place is the one of a request that says nothing of its own.
+    pub(crate) fn is_usual(&self, spec: &Arc<Spec>) -> bool {
+        self.usual.get().is_some_and(|usual| Arc::ptr_eq(usual, spec))
+    }
+
+    fn new_spec(&self, policy: &Policy, folders: &Path, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
         if let Some(unbuilt) = policy.unbuilt(&Engine::built()).first() {
             return Err(Refusal {
                 code: "policy.unbuilt",

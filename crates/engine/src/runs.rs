@@ -9,15 +9,56 @@ use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
 use ringfence_policy::RelPath;
 use ringfence_sandbox::Stop;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::error::RunError;
 use crate::execution::Execution;
 use crate::words::{Live, Stream};
 
-/// Results that are kept at most, and what they may weigh together.
-const MOST_KEPT: usize = 1024;
-const HEAVIEST: usize = 256 << 20;
+/// What is kept at most: runs, bytes of their results, bytes of their files.
+const MOST: Load = Load {
+    runs: 1024,
+    memory: 256 << 20,
+    disk: 2 << 30,
+};
+/// Runs of one principal that are under way, or wait for a place.
+const MOST_AT_ONCE: usize = 256;
+
+/// What runs weigh.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Load {
+    runs: u64,
+    memory: u64,
+    disk: u64,
+}
+
+impl Load {
+    fn add(&mut self, other: Load) {
+        self.runs += other.runs;
+        self.memory += other.memory;
+        self.disk += other.disk;
+    }
+
+    fn take(&mut self, other: Load) {
+        self.runs = self.runs.saturating_sub(other.runs);
+        self.memory = self.memory.saturating_sub(other.memory);
+        self.disk = self.disk.saturating_sub(other.disk);
+    }
+
+    fn is_over(self, most: Load) -> bool {
+        self.runs > most.runs || self.memory > most.memory || self.disk > most.disk
+    }
+
+    /// Somewhat less, so that making room is not done for every run.
+    fn less(self) -> Load {
+        let part = |bytes: u64| bytes / 4 * 3;
+        Load {
+            runs: part(self.runs),
+            memory: part(self.memory),
+            disk: part(self.disk),
+        }
+    }
+}
 
 /// How an execution ended: what came of it, or why nothing did.
 pub type Ending = Result<Arc<Execution>, Arc<RunError>>;
@@ -91,6 +132,8 @@ pub(crate) struct Run {
     ending: watch::Sender<Option<Ending>>,
     /// Where its files are, if it made any.
     pub(crate) files: PathBuf,
+    /// Its place among those of its principal, until it is over.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 #[derive(Default)]
@@ -122,6 +165,7 @@ impl Run {
 
     pub(crate) fn end(&self, ending: Ending) {
         *lock(&self.heard) = Heard::default();
+        lock(&self.place).take();
         self.ending.send_replace(Some(ending));
     }
 
@@ -129,14 +173,17 @@ impl Run {
         self.ending.borrow().is_some()
     }
 
-    fn weight(&self) -> usize {
-        match &*self.ending.borrow() {
-            Some(Ok(execution)) => {
-                let value = execution.value.as_ref().map_or(0, |value| value.get().len());
-                execution.stdout.len() + execution.stderr.len() + value
-            }
-            Some(Err(_)) | None => 0,
+    fn load(&self) -> Load {
+        let mut load = Load {
+            runs: 1,
+            ..Load::default()
+        };
+        if let Some(Ok(execution)) = &*self.ending.borrow() {
+            let value = execution.value.as_ref().map_or(0, |value| value.get().len());
+            load.memory = (execution.stdout.len() + execution.stderr.len() + value) as u64;
+            load.disk = execution.files.iter().map(|file| file.bytes).sum();
         }
+        load
     }
 
     pub(crate) async fn wait(&self, at_most: Duration) -> Progress {
@@ -197,6 +244,9 @@ struct Kept {
     by_id: HashMap<ExecutionId, Arc<Run>>,
     /// Oldest first.
     order: VecDeque<ExecutionId>,
+    /// Of those that are over.
+    load: Load,
+    places: HashMap<Principal, Arc<Semaphore>>,
 }
 
 impl Runs {
@@ -206,7 +256,11 @@ impl Runs {
         session: SessionId,
         principal: Principal,
         files: PathBuf,
-    ) -> (Arc<Run>, Stop) {
+    ) -> Result<(Arc<Run>, Stop), RunError> {
+        let mut kept = lock(&self.0);
+        let places = kept.places.entry(principal);
+        let places = places.or_insert_with(|| Arc::new(Semaphore::new(MOST_AT_ONCE)));
+        let place = Arc::clone(places).try_acquire_owned().map_err(|_| RunError::Crowded)?;
         let (switch, stop) = Stop::new();
         let run = Arc::new(Run {
             id,
@@ -217,11 +271,25 @@ impl Runs {
             switch,
             ending: watch::Sender::new(None),
             files,
+            place: Mutex::new(Some(place)),
         });
-        let mut kept = lock(&self.0);
         kept.by_id.insert(id, Arc::clone(&run));
         kept.order.push_back(id);
-        (run, stop)
+        Ok((run, stop))
+    }
+
+    /// A run is over: where there is too much now, the oldest are forgotten.
+    pub(crate) fn ended(&self, run: &Run) -> Vec<Arc<Run>> {
+        let is_too_much = {
+            let mut kept = lock(&self.0);
+            kept.load.add(run.load());
+            kept.load.is_over(MOST)
+        };
+        if is_too_much {
+            self.forget_where(|_, load| load.is_over(MOST.less()))
+        } else {
+            Vec::new()
+        }
     }
 
     pub(crate) fn find(&self, who: Principal, id: ExecutionId) -> Option<Arc<Run>> {
@@ -235,18 +303,20 @@ impl Runs {
         kept.by_id.values().filter(wanted).cloned().collect()
     }
 
-    /// Forgets what is over and old, and the oldest of what is too much.
+    /// Forgets what is over and old.
     pub(crate) fn forget(&self, older_than: Duration) -> Vec<Arc<Run>> {
+        self.forget_where(|run, _| run.begun.elapsed() >= older_than)
+    }
+
+    /// Forgets what is over, oldest first, where `old` says so of it and of all that is kept.
+    fn forget_where(&self, old: impl Fn(&Run, Load) -> bool) -> Vec<Arc<Run>> {
         let mut kept = lock(&self.0);
-        let mut weight: usize = kept.by_id.values().map(|run| run.weight()).sum();
-        let mut many = kept.order.len();
         let mut forgotten = Vec::new();
         for id in std::mem::take(&mut kept.order) {
             let Some(run) = kept.by_id.get(&id) else { continue };
-            let too_much = weight > HEAVIEST || many > MOST_KEPT;
-            if run.is_over() && (too_much || run.begun.elapsed() >= older_than) {
-                weight -= run.weight().min(weight);
-                many -= 1;
+            if run.is_over() && old(run, kept.load) {
+                let load = run.load();
+                kept.load.take(load);
                 forgotten.extend(kept.by_id.remove(&id));
             } else {
                 kept.order.push_back(id);
@@ -255,3 +325,6 @@ impl Runs {
         forgotten
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,15 +116,22 @@ impl Engine {
         language: Language,
         who: Principal,
     ) -> Result<Sandbox, RunError> {
-        if self.settings.front.is_some() && spec.is_lasting() {
+        if self.is_usual(spec) {
             return Ok(self.pool.take(spec, language, &who.to_string()).await?);
         }
         Ok(self.native.launch(spec).await?)
     }
 
     /// Ends a sandbox, or has it made ready again in the background, for the same principal only.
-    pub(crate) async fn put_back(&self, sandbox: Sandbox, language: Language, who: Principal) -> Result<(), RunError> {
-        if self.settings.front.is_none() || self.is_closing() {
+    pub(crate) async fn put_back(
+        &self,
+        sandbox: Sandbox,
+        spec: &Arc<Spec>,
+        language: Language,
+        who: Principal,
+    ) -> Result<(), RunError> {
+        // A client could ask for as many other places as it likes: those end.
+        if !self.is_usual(spec) || self.is_closing() {
             return Ok(sandbox.end().await?);
         }
         let pool = Arc::clone(&self.pool);

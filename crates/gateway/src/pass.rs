@@ -4,7 +4,6 @@
 //! What a program is told of a refusal is the same whether a tool is hidden or not there.
 
 mod ends;
-mod near;
 mod rate;
 
 use std::collections::BTreeSet;
@@ -22,7 +21,6 @@ use tokio::sync::watch;
 use crate::gateway::{Found, Gateway};
 use crate::refusal::Refusal;
 use ends::Ends;
-use near::Near;
 use rate::Rates;
 
 /// How long one call may take where the policy says nothing.
@@ -41,7 +39,6 @@ pub struct Pass<R> {
     past: Arc<Past>,
     made: Mutex<Vec<Made>>,
     ends: Ends<R>,
-    near: Near,
     cancelled: watch::Sender<bool>,
 }
 
@@ -119,7 +116,6 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             gateway,
             policy,
             ends: Ends::new(recorder.clone()),
-            near: Near::default(),
             recorder,
             session,
             execution,
@@ -224,7 +220,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             .call_timeout
             .map_or(CALL_TIMEOUT, ringfence_policy::Period::get);
         let answered = tokio::select! {
-            answered = self.near.wait(self.gateway.forward(tool, arguments, timeout)) => answered,
+            answered = self.gateway.forward(tool, arguments, timeout) => answered,
             () = self.cancelled() => Err((
                 CallOutcome::Unknown,
                 Refusal::new("tool.unknown_effect", format!("the program ended while `{}` was under way", tool.name)),

@@ -61,7 +61,8 @@ impl Person {
             let why = "only questions by form are offered";
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
         };
-        let form = serde_json::to_value(requested_schema).unwrap_or_default();
+        let form = serde_json::to_value(requested_schema)
+            .map_err(|error| ErrorData::new(ErrorCode::INVALID_PARAMS, error.to_string(), None))?;
         let question = Question {
             server: server.to_owned(),
             message,

@@ -7,7 +7,6 @@ use ringfence_wire::Stream;
 use tokio::io::unix::AsyncFd;
 use tokio::time;
 
-use crate::awake::Awake;
 use crate::clock::Clock;
 use crate::door::Asked;
 use crate::exchange::Exchange;
@@ -166,7 +165,6 @@ impl Course<'_> {
         let mut tick = time::interval_at(time::Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let mut turns = 0u32;
-        let mut awake = Awake::default();
         loop {
             turns = turns.wrapping_add(1);
             if turns.is_multiple_of(TURNS) {
@@ -201,12 +199,10 @@ impl Course<'_> {
                 }
                 stopped = next_stopped(&self.sandbox.listener) => self.violations.note(stopped?, taken.words),
                 event = taken.exchange.next(pipe), if taken.exchange.expects(pipe) => {
-                    awake.answered();
                     taken.exchange.act(event, pipe);
                 }
                 readable = pipe.readable(), if !taken.exchange.is_full() => {
                     readable.map_err(PipeError::Socket)?;
-                    awake.heard();
                     let progress = pipe.receive(taken)?;
                     if taken.floods() {
                         return Ok(Verdict::Limit(Limit::Output));
@@ -217,7 +213,6 @@ impl Course<'_> {
                 }
                 writable = pipe.writable(), if pipe.wants_to_write() => writable.map_err(PipeError::Socket)?,
                 piece = self.feed.next_piece(), if self.feed.wants_a_piece(pipe) => self.feed.take(piece),
-                () = tokio::task::yield_now(), if awake.is_awake() => {}
             }
         }
     }

@@ -4,7 +4,6 @@
 //! [`Pool`] keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
 #![forbid(unsafe_code)]
 
-mod awake;
 mod clock;
 mod control;
 mod door;

@@ -20,6 +20,20 @@ pub struct Peer {
     pub script: (&'static str, &'static str),
 }
 
+/// How `@utcp/code-mode` is installed, with the Node it needs.
+pub const UTCP: &[&[&str]] = &[&[
+    "npm",
+    "install",
+    "--prefix",
+    ".",
+    "--silent",
+    "--no-audit",
+    "--no-fund",
+    "node@24.21.0",
+    "@utcp/code-mode@1.2.12",
+    "@utcp/mcp@1.1.3",
+]];
+
 impl Peer {
     /// A row of a table for each line that the script says, or one that says why there is none.
     pub fn rows(&self, arguments: &[&str]) -> Result<String> {

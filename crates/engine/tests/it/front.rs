@@ -156,6 +156,24 @@ async fn a_request_that_asks_for_too_much_is_refused_naming_each_key() {
 }
 
 #[tokio::test]
+async fn a_place_of_a_requests_own_is_not_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    engine.warm(Language::TypeScript, 1).await.unwrap();
+    let before = engine.pool_counts();
+    for _ in 0..3 {
+        let other = Ask {
+            draft: Some(json!({ "proc": { "mem_limit": "64MiB" } })),
+            ..ask("1")
+        };
+        assert_eq!(ended(&engine, ME, other).await.status, Status::Completed);
+    }
+    assert_eq!(engine.pool_counts(), before);
+    assert_eq!(ended(&engine, ME, ask("1")).await.status, Status::Completed);
+    assert_eq!(engine.pool_counts().hits, before.hits + 1);
+}
+
+#[tokio::test]
 async fn an_open_session_keeps_its_place() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;

@@ -206,10 +206,10 @@ fn wrong(fault: Fault) -> Problem {
 
 /// Nothing was begun, or nothing came of it.
 fn failed(error: &RunError) -> Problem {
-    let status = if matches!(error, RunError::Closed) {
-        StatusCode::SERVICE_UNAVAILABLE
-    } else {
-        StatusCode::INTERNAL_SERVER_ERROR
+    let status = match error.code() {
+        "server.closing" => StatusCode::SERVICE_UNAVAILABLE,
+        "limit.runs" => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
     let problem = Problem::new(status, error.code(), error.to_string());

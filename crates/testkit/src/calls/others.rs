@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::peer::Peer;
+use crate::peer::{Peer, UTCP};
 
 const PEERS: [Peer; 2] = [
     Peer {
@@ -25,18 +25,7 @@ const PEERS: [Peer; 2] = [
     Peer {
         name: "@utcp/code-mode 1.2.12",
         runner: &["node_modules/.bin/node", "--no-node-snapshot"],
-        install: &[&[
-            "npm",
-            "install",
-            "--prefix",
-            ".",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "node@24.21.0",
-            "@utcp/code-mode@1.2.12",
-            "@utcp/mcp@1.1.3",
-        ]],
+        install: UTCP,
         script: ("utcp.mjs", include_str!("utcp.mjs")),
     },
 ];
@@ -53,5 +42,5 @@ pub fn others(upstream: &Path, count: usize) -> Result<String> {
 }
 
 /// Peers of the same kind that no script here measures.
-const UNMEASURED: &str = "\nNot measured: `@cloudflare/codemode`, whose tools are functions inside its own worker and not a server over stdio; \
-`executor`, which is a service with a configuration of its own.\n";
+const UNMEASURED: &str = "\nNot measured: `@cloudflare/codemode`, whose tools are functions inside its own worker and not a server over stdio. \
+`executor` is measured beside the front doors: `cargo xtask bench mcp`.\n";

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::peer::Peer;
+use crate::peer::{Peer, UTCP};
 
 const PEERS: [Peer; 3] = [
     Peer {
@@ -17,18 +17,7 @@ const PEERS: [Peer; 3] = [
     Peer {
         name: "@utcp/code-mode 1.2.12, in its own process",
         runner: &["node_modules/.bin/node", "--no-node-snapshot"],
-        install: &[&[
-            "npm",
-            "install",
-            "--prefix",
-            ".",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "node@24.21.0",
-            "@utcp/code-mode@1.2.12",
-            "@utcp/mcp@1.1.3",
-        ]],
+        install: UTCP,
         script: ("utcp_door.mjs", include_str!("utcp_door.mjs")),
     },
     Peer {
