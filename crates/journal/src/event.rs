@@ -4,14 +4,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{ExecutionId, LeaseId, Principal, SessionId, Text};
+use crate::{ExecutionId, SessionId, Text};
 
 mod calls;
+mod kind;
 mod parts;
 
+pub use kind::Kind;
 pub use parts::{
     By, CallOutcome, Client, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, ServerPlace, Status, Stream,
-    Truncated, Usage,
+    Target, Truncated, Usage,
 };
 
 /// The version of the event form that this program writes and reads.
@@ -46,213 +48,6 @@ pub enum Origin {
     Host,
     /// Said by the worker of itself: a claim.
     Sandbox,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Kind {
-    /// A session begins under a policy.
-    SessionOpened {
-        /// The policy in force.
-        policy: PolicyRef,
-        /// Who owns the session.
-        principal: Principal,
-        /// What the sandbox is made of.
-        backend: Text,
-        /// What holds each rule.
-        enforcement: Vec<Enforcement>,
-    },
-    /// An execution is about to start.
-    ExecutionStarted {
-        /// The language, or `program` for any other.
-        language: Text,
-        /// The file name or the program's name.
-        program: Option<Text>,
-        /// blake3 of the code, or of the arguments joined with NUL.
-        code: crate::Hash,
-        /// How long the code is.
-        #[serde(serialize_with = "parts::safe")]
-        bytes: u64,
-        /// What is put into the workspace.
-        files: Vec<FileIn>,
-        /// The limits in force.
-        limits: Limits,
-        /// Who asked for it, if a client did.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        client: Option<Client>,
-    },
-    /// A part of what the program printed.
-    Output {
-        /// Where it was printed.
-        stream: Stream,
-        /// Counts from 1 in each stream.
-        #[serde(serialize_with = "parts::safe")]
-        number: u64,
-        /// The part, cleaned.
-        text: Text,
-    },
-    /// An execution is over.
-    ExecutionEnded {
-        /// How it ended.
-        status: Status,
-        /// The program's own exit code, if it came to one.
-        exit_code: Option<i32>,
-        /// The stable code of what went wrong.
-        error: Option<Text>,
-        /// What it used.
-        usage: Usage,
-        /// Digest of the policy it ran under.
-        policy: Text,
-        /// What was cut from the answer.
-        truncated: Truncated,
-        /// The beginning of what it printed, if the policy wants it kept.
-        output: Option<Output>,
-    },
-    /// Something was tried that the policy forbids.
-    Violation {
-        /// What kind of thing was tried.
-        what: Text,
-        /// What exactly.
-        detail: Text,
-        /// The rule that forbids it.
-        rule: Text,
-    },
-    /// A limit was reached.
-    LimitHit {
-        /// The limit's stable code.
-        code: Text,
-        /// The rule that sets it.
-        rule: Text,
-        /// What held it.
-        by: By,
-    },
-    /// Something was refused before it started.
-    Refused {
-        /// The stable code of the refusal.
-        code: Text,
-        /// The rule that refused.
-        rule: Text,
-        /// What would help.
-        hint: Option<Text>,
-    },
-    /// Somebody asked for the session to be stopped.
-    StopRequested {
-        /// Who asked.
-        by: Principal,
-    },
-    /// What a dead process left behind was removed; whatever ran in the session is lost.
-    Swept {
-        /// What was removed, or `nothing`.
-        what: Text,
-        /// How many.
-        #[serde(serialize_with = "parts::safe")]
-        count: u64,
-        /// The lease of the dead process.
-        lease: LeaseId,
-    },
-    /// Files left the sandbox.
-    FilesOut {
-        /// Which.
-        files: Vec<FileOut>,
-    },
-    /// A tool server is used for the first time in this session.
-    ServerUsed {
-        /// What the operator calls it.
-        server: Text,
-        /// Where it runs.
-        place: ServerPlace,
-    },
-    /// A tool is about to be called.
-    CallStarted {
-        /// Counts from 1 in each execution.
-        #[serde(serialize_with = "parts::safe")]
-        number: u64,
-        /// The tool's full name.
-        tool: Text,
-        /// The rule that lets it.
-        rule: Text,
-        /// blake3 of the arguments as JSON text.
-        arguments: crate::Hash,
-        /// How long that text is.
-        #[serde(serialize_with = "parts::safe")]
-        bytes: u64,
-    },
-    /// A tool was called.
-    CallEnded {
-        /// The number of its start.
-        #[serde(serialize_with = "parts::safe")]
-        number: u64,
-        /// The tool's full name.
-        tool: Text,
-        /// How it went.
-        outcome: CallOutcome,
-        /// The stable code of what went wrong.
-        error: Option<Text>,
-        /// How long it took.
-        #[serde(serialize_with = "parts::safe")]
-        duration_ms: u64,
-        /// blake3 of the result as JSON text, if there is one.
-        result: Option<crate::Hash>,
-        /// How long that text is.
-        #[serde(serialize_with = "parts::safe")]
-        bytes: u64,
-    },
-    /// A call was refused before anything was sent.
-    CallRefused {
-        /// Counts from 1 in each execution.
-        #[serde(serialize_with = "parts::safe")]
-        number: u64,
-        /// What the program called it.
-        tool: Text,
-        /// The stable code of the refusal.
-        code: Text,
-        /// The rule that refused.
-        rule: Text,
-    },
-    /// A tool is not what it was when it was first used.
-    ToolDrifted {
-        /// The tool's full name.
-        tool: Text,
-        /// Its digest now.
-        found: Text,
-        /// When the other definition was pinned.
-        since: Timestamp,
-    },
-    /// A session is over; nothing follows.
-    SessionClosed {
-        /// Why.
-        reason: Text,
-    },
-}
-
-impl Kind {
-    /// Whether the chain's head is signed when this is written.
-    pub fn is_signed(&self) -> bool {
-        matches!(self, Kind::ExecutionEnded { .. } | Kind::SessionClosed { .. })
-    }
-
-    /// The name under which it is written, such as `session_opened`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Kind::SessionOpened { .. } => "session_opened",
-            Kind::ExecutionStarted { .. } => "execution_started",
-            Kind::Output { .. } => "output",
-            Kind::ExecutionEnded { .. } => "execution_ended",
-            Kind::Violation { .. } => "violation",
-            Kind::LimitHit { .. } => "limit_hit",
-            Kind::Refused { .. } => "refused",
-            Kind::StopRequested { .. } => "stop_requested",
-            Kind::Swept { .. } => "swept",
-            Kind::FilesOut { .. } => "files_out",
-            Kind::ServerUsed { .. } => "server_used",
-            Kind::CallStarted { .. } => "call_started",
-            Kind::CallEnded { .. } => "call_ended",
-            Kind::CallRefused { .. } => "call_refused",
-            Kind::ToolDrifted { .. } => "tool_drifted",
-            Kind::SessionClosed { .. } => "session_closed",
-        }
-    }
 }
 
 /// The text is not an event that this program could have written.

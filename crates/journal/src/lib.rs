@@ -20,7 +20,7 @@ mod view;
 
 pub use event::{
     By, CallOutcome, Client, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin,
-    Output, PolicyRef, ServerPlace, Status, Stream, Truncated, Usage, files_out, output_parts,
+    Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage, files_out, output_parts,
 };
 pub use id::{ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
 pub use record::{Cause, RecordError, Recorded, Recorder};
@@ -30,4 +30,7 @@ pub use chain::{Hash, HashError, Link, Record, genesis};
 pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};
 pub use trace::{Attribute, Span, SpanKind, Spans};
 pub use verify::{Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
-pub use view::{CallSummary, EnforcementSummary, ExecutionSummary, SessionState, SessionSummary, Violation};
+pub use view::{
+    CallSummary, EgressOutcome, EgressSummary, EnforcementSummary, ExecutionSummary, SessionState, SessionSummary,
+    Violation,
+};

@@ -164,6 +164,12 @@ impl Spans {
             | Kind::ServerUsed { .. }
             | Kind::CallRefused { .. }
             | Kind::ToolDrifted { .. }
+            | Kind::EgressStarted { .. }
+            | Kind::EgressEnded { .. }
+            | Kind::EgressRefused { .. }
+            | Kind::CredentialUsed { .. }
+            | Kind::CredentialMisused { .. }
+            | Kind::PolicyChanged { .. }
             | Kind::SessionClosed { .. } => None,
         }
     }

@@ -1,7 +1,12 @@
 //! Views: pure functions over events. Verdicts rest on host events only.
 
+mod calls;
+mod egress;
+
 use jiff::Timestamp;
 use serde::Serialize;
+
+pub use egress::{EgressOutcome, EgressSummary};
 
 use crate::{
     By, CallOutcome, Enforcement, Event, ExecutionId, FileOut, Kind, Origin, Output, PolicyRef, Principal, SessionId,
@@ -69,6 +74,9 @@ pub struct ExecutionSummary {
     pub violations: Vec<Violation>,
     /// Its tool calls, by number.
     pub calls: Vec<CallSummary>,
+    /// What left for the network, or was not let.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub egress: Vec<EgressSummary>,
     /// Files that left.
     pub files: Vec<FileOut>,
     /// The beginning of what it printed.
@@ -225,6 +233,7 @@ impl SessionSummary {
                 self.reason = Some(reason.clone());
                 self.lose(event.at);
             }
+            Kind::PolicyChanged { policy, .. } => self.policy = Some(policy.clone()),
             Kind::ServerUsed { .. } | Kind::ToolDrifted { .. } => {}
             Kind::ExecutionEnded { .. }
             | Kind::LimitHit { .. }
@@ -232,7 +241,12 @@ impl SessionSummary {
             | Kind::Output { .. }
             | Kind::CallStarted { .. }
             | Kind::CallEnded { .. }
-            | Kind::CallRefused { .. } => {
+            | Kind::CallRefused { .. }
+            | Kind::EgressStarted { .. }
+            | Kind::EgressEnded { .. }
+            | Kind::EgressRefused { .. }
+            | Kind::CredentialUsed { .. }
+            | Kind::CredentialMisused { .. } => {
                 if let Some(execution) = self.execution(event.execution) {
                     execution.add(event);
                 }
@@ -275,6 +289,7 @@ impl ExecutionSummary {
             limits_hit: Vec::new(),
             violations: Vec::new(),
             calls: Vec::new(),
+            egress: Vec::new(),
             files: Vec::new(),
             output: None,
         }
@@ -301,81 +316,24 @@ impl ExecutionSummary {
             }
             Kind::LimitHit { code, .. } => self.limits_hit.push(code.clone()),
             Kind::FilesOut { files } => self.files.extend_from_slice(files),
-            Kind::CallStarted { .. } | Kind::CallEnded { .. } | Kind::CallRefused { .. } => self.add_call(&event.kind),
-            Kind::SessionOpened { .. }
-            | Kind::ExecutionStarted { .. }
-            | Kind::Output { .. }
-            | Kind::Violation { .. }
-            | Kind::Refused { .. }
-            | Kind::StopRequested { .. }
-            | Kind::Swept { .. }
-            | Kind::ServerUsed { .. }
-            | Kind::ToolDrifted { .. }
-            | Kind::SessionClosed { .. } => {}
-        }
-    }
-
-    fn add_call(&mut self, kind: &Kind) {
-        match kind {
-            Kind::CallStarted {
-                number,
-                tool,
-                rule,
-                bytes,
-                ..
-            } => self.calls.push(CallSummary {
-                number: *number,
-                tool: tool.clone(),
-                outcome: CallOutcome::Unknown,
-                rule: rule.clone(),
-                error: None,
-                duration_ms: 0,
-                bytes_in: *bytes,
-                bytes_out: 0,
-            }),
-            Kind::CallRefused {
-                number,
-                tool,
-                code,
-                rule,
-            } => self.calls.push(CallSummary {
-                number: *number,
-                tool: tool.clone(),
-                outcome: CallOutcome::Refused,
-                rule: rule.clone(),
-                error: Some(code.clone()),
-                duration_ms: 0,
-                bytes_in: 0,
-                bytes_out: 0,
-            }),
-            Kind::CallEnded {
-                number,
-                outcome,
-                error,
-                duration_ms,
-                bytes,
-                ..
-            } => {
-                // Calls end soon after they start: the last ones are the likely ones.
-                if let Some(call) = self.calls.iter_mut().rev().find(|call| call.number == *number) {
-                    call.outcome = *outcome;
-                    call.error.clone_from(error);
-                    call.duration_ms = *duration_ms;
-                    call.bytes_out = *bytes;
-                }
+            Kind::CallStarted { .. } | Kind::CallEnded { .. } | Kind::CallRefused { .. } => {
+                calls::add(&mut self.calls, &event.kind);
             }
+            Kind::EgressStarted { .. }
+            | Kind::EgressEnded { .. }
+            | Kind::EgressRefused { .. }
+            | Kind::CredentialUsed { .. }
+            | Kind::CredentialMisused { .. } => egress::add(&mut self.egress, &event.kind),
             Kind::SessionOpened { .. }
             | Kind::ExecutionStarted { .. }
             | Kind::Output { .. }
-            | Kind::ExecutionEnded { .. }
             | Kind::Violation { .. }
-            | Kind::LimitHit { .. }
             | Kind::Refused { .. }
             | Kind::StopRequested { .. }
             | Kind::Swept { .. }
-            | Kind::FilesOut { .. }
             | Kind::ServerUsed { .. }
             | Kind::ToolDrifted { .. }
+            | Kind::PolicyChanged { .. }
             | Kind::SessionClosed { .. } => {}
         }
     }

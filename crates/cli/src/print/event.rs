@@ -1,6 +1,6 @@
 //! One record of the journal on one line.
 
-use ringfence_journal::{Event, Kind, Record, ServerPlace};
+use ringfence_journal::{Event, Kind, Record, ServerPlace, Target};
 
 use super::{bytes, count};
 
@@ -85,8 +85,62 @@ pub(crate) fn what(kind: &Kind) -> String {
         | Kind::CallEnded { .. }
         | Kind::CallRefused { .. }
         | Kind::ToolDrifted { .. } => call(kind),
+        Kind::EgressStarted { .. }
+        | Kind::EgressEnded { .. }
+        | Kind::EgressRefused { .. }
+        | Kind::CredentialUsed { .. }
+        | Kind::CredentialMisused { .. }
+        | Kind::PolicyChanged { .. } => egress(kind),
         Kind::SessionClosed { reason } => reason.to_string(),
     }
+}
+
+/// What happened on the way to the network.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever is added is about something else"
+)]
+fn egress(kind: &Kind) -> String {
+    match kind {
+        Kind::EgressStarted {
+            number,
+            to,
+            address,
+            rule,
+        } => format!("{number} {} at {address} by `{rule}`", place(to)),
+        Kind::EgressEnded {
+            number,
+            status,
+            error,
+            bytes_out,
+            bytes_in,
+            duration_ms,
+        } => {
+            let status = status.map_or_else(String::new, |status| format!(", {status}"));
+            let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
+            let (out, back) = (bytes(*bytes_out), bytes(*bytes_in));
+            format!("{number}{status}{error}, {duration_ms} ms, {out} out, {back} in")
+        }
+        Kind::EgressRefused { number, to, code, rule } => format!("{number} {} {code} by `{rule}`", place(to)),
+        Kind::CredentialUsed { number, credential } => format!("{number} `{credential}` attached"),
+        Kind::CredentialMisused {
+            number,
+            credential,
+            place,
+            code,
+        } => format!("{number} stand-in of `{credential}` in the {place}, {code}"),
+        Kind::PolicyChanged { generation, policy } => format!("generation {generation}, `{}`", policy.name),
+        other => other.name().to_owned(),
+    }
+}
+
+fn place(to: &Target) -> String {
+    let method = to
+        .method
+        .as_ref()
+        .map_or_else(String::new, |method| format!("{method} "));
+    let path = to.path.as_ref().map_or("", |path| path.as_str());
+    format!("{method}{}://{}:{}{path}", to.scheme, to.host, to.port)
 }
 
 /// What happened at the door.
@@ -137,6 +191,12 @@ fn call(kind: &Kind) -> String {
         | Kind::StopRequested { .. }
         | Kind::Swept { .. }
         | Kind::FilesOut { .. }
+        | Kind::EgressStarted { .. }
+        | Kind::EgressEnded { .. }
+        | Kind::EgressRefused { .. }
+        | Kind::CredentialUsed { .. }
+        | Kind::CredentialMisused { .. }
+        | Kind::PolicyChanged { .. }
         | Kind::SessionClosed { .. }) => other.name().to_owned(),
     }
 }

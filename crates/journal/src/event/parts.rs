@@ -193,6 +193,22 @@ pub struct Usage {
     pub egress_bytes: u64,
 }
 
+/// A place outside, as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// `https` or `http`.
+    pub scheme: Text,
+    /// The host, or what stood where a host should be.
+    pub host: Text,
+    /// The port.
+    pub port: u16,
+    /// The method, where it was seen.
+    pub method: Option<Text>,
+    /// The path without its query, where it was seen.
+    pub path: Option<Text>,
+}
+
 /// What was cut from an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

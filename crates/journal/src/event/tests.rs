@@ -1,5 +1,5 @@
 use super::*;
-use crate::Hash;
+use crate::{Hash, Principal};
 
 fn session() -> SessionId {
     "s_01jcr0000000000000000000zz".parse().unwrap()
@@ -8,6 +8,7 @@ fn session() -> SessionId {
 fn every_kind() -> Vec<Kind> {
     let mut kinds = kinds_of_life();
     kinds.extend(kinds_of_calls());
+    kinds.extend(kinds_of_egress());
     kinds.extend(kinds_of_trouble());
     kinds
 }
@@ -102,6 +103,46 @@ fn kinds_of_calls() -> Vec<Kind> {
     ]
 }
 
+fn target() -> Target {
+    Target {
+        scheme: "https".into(),
+        host: "data.example.org".into(),
+        port: 443,
+        method: Some("GET".into()),
+        path: Some("/a".into()),
+    }
+}
+
+fn kinds_of_egress() -> Vec<Kind> {
+    vec![
+        Kind::EgressStarted {
+            number: 1,
+            to: target(),
+            address: "93.184.216.34".into(),
+            rule: "net.allowlist[0]".into(),
+        },
+        Kind::CredentialUsed {
+            number: 1,
+            credential: "TOKEN".into(),
+        },
+        Kind::EgressEnded {
+            number: 1,
+            status: Some(200),
+            error: None,
+            bytes_out: 100,
+            bytes_in: 2000,
+            duration_ms: 3,
+        },
+        Kind::PolicyChanged {
+            generation: 2,
+            policy: PolicyRef {
+                name: "default".into(),
+                digest: "blake3:00".into(),
+            },
+        },
+    ]
+}
+
 fn kinds_of_trouble() -> Vec<Kind> {
     vec![
         Kind::CallRefused {
@@ -114,6 +155,18 @@ fn kinds_of_trouble() -> Vec<Kind> {
             tool: "files.read".into(),
             found: "bb".into(),
             since: "2026-11-15T12:00:00Z".parse().unwrap(),
+        },
+        Kind::EgressRefused {
+            number: 2,
+            to: target(),
+            code: "net.denied".into(),
+            rule: "net.default".into(),
+        },
+        Kind::CredentialMisused {
+            number: 2,
+            credential: "TOKEN".into(),
+            place: "header".into(),
+            code: "credential.host".into(),
         },
         Kind::Violation {
             what: "syscall".into(),

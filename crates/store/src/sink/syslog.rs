@@ -85,7 +85,9 @@ fn message(event: &Event, record: &Record, text: &str) -> String {
         | Kind::LimitHit { .. }
         | Kind::Refused { .. }
         | Kind::CallRefused { .. }
-        | Kind::ToolDrifted { .. } => WARNING,
+        | Kind::ToolDrifted { .. }
+        | Kind::EgressRefused { .. }
+        | Kind::CredentialMisused { .. } => WARNING,
         Kind::SessionOpened { .. }
         | Kind::ExecutionStarted { .. }
         | Kind::Output { .. }
@@ -96,6 +98,10 @@ fn message(event: &Event, record: &Record, text: &str) -> String {
         | Kind::ServerUsed { .. }
         | Kind::CallStarted { .. }
         | Kind::CallEnded { .. }
+        | Kind::EgressStarted { .. }
+        | Kind::EgressEnded { .. }
+        | Kind::CredentialUsed { .. }
+        | Kind::PolicyChanged { .. }
         | Kind::SessionClosed { .. } => INFORMATIONAL,
     };
     format!(

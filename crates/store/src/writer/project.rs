@@ -67,7 +67,13 @@ pub(super) fn changes(event: &Event) -> bool {
         | Kind::CallStarted { .. }
         | Kind::CallEnded { .. }
         | Kind::CallRefused { .. }
-        | Kind::ToolDrifted { .. } => false,
+        | Kind::ToolDrifted { .. }
+        | Kind::EgressStarted { .. }
+        | Kind::EgressEnded { .. }
+        | Kind::EgressRefused { .. }
+        | Kind::CredentialUsed { .. }
+        | Kind::CredentialMisused { .. }
+        | Kind::PolicyChanged { .. } => false,
     };
     changes && event.origin == Origin::Host
 }
@@ -129,7 +135,13 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         | Kind::CallStarted { .. }
         | Kind::CallEnded { .. }
         | Kind::CallRefused { .. }
-        | Kind::ToolDrifted { .. } => Ok(()),
+        | Kind::ToolDrifted { .. }
+        | Kind::EgressStarted { .. }
+        | Kind::EgressEnded { .. }
+        | Kind::EgressRefused { .. }
+        | Kind::CredentialUsed { .. }
+        | Kind::CredentialMisused { .. }
+        | Kind::PolicyChanged { .. } => Ok(()),
     }
 }
 

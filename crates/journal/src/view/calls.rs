@@ -1,0 +1,62 @@
+//! The calls of an execution.
+
+use super::CallSummary;
+use crate::{CallOutcome, Kind};
+
+/// Adds what an event says; what is not about calls says nothing.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever is added is about something else"
+)]
+pub(super) fn add(all: &mut Vec<CallSummary>, kind: &Kind) {
+    match kind {
+        Kind::CallStarted {
+            number,
+            tool,
+            rule,
+            bytes,
+            ..
+        } => all.push(CallSummary {
+            number: *number,
+            tool: tool.clone(),
+            outcome: CallOutcome::Unknown,
+            rule: rule.clone(),
+            error: None,
+            duration_ms: 0,
+            bytes_in: *bytes,
+            bytes_out: 0,
+        }),
+        Kind::CallRefused {
+            number,
+            tool,
+            code,
+            rule,
+        } => all.push(CallSummary {
+            number: *number,
+            tool: tool.clone(),
+            outcome: CallOutcome::Refused,
+            rule: rule.clone(),
+            error: Some(code.clone()),
+            duration_ms: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+        }),
+        Kind::CallEnded {
+            number,
+            outcome,
+            error,
+            duration_ms,
+            bytes,
+            ..
+        } => {
+            // Calls end soon after they start: the last ones are the likely ones.
+            if let Some(call) = all.iter_mut().rev().find(|call| call.number == *number) {
+                call.outcome = *outcome;
+                call.error.clone_from(error);
+                call.duration_ms = *duration_ms;
+                call.bytes_out = *bytes;
+            }
+        }
+        _ => {}
+    }
+}
