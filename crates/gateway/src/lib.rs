@@ -29,7 +29,9 @@ mod upstreams;
 mod vault;
 
 pub use answer::{CallResult, Content};
-pub use credential::{CredentialError, Environment, Secret, Written};
+pub use credential::{
+    Credential, CredentialError, Credentials, CredentialsError, Environment, HostUse, Secret, ServerUse, Written,
+};
 pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
