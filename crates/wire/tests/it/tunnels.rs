@@ -57,10 +57,13 @@ impl Peer {
             let mut opened = None;
             match self.inbound.next().unwrap() {
                 None => return,
-                Some(Item::Control(payload)) => match decode(payload).unwrap() {
-                    FromChild::Open { tunnel } => opened = Some(tunnel),
-                    other => panic!("only tunnels are opened here: {other:?}"),
-                },
+                Some(Item::Control(payload)) => {
+                    let message = decode(payload).unwrap();
+                    let FromChild::Open { tunnel } = message else {
+                        panic!("only tunnels are opened here: {message:?}");
+                    };
+                    opened = Some(tunnel);
+                }
                 Some(Item::Tunnel { tunnel, carried }) => {
                     let known = self.known.get_mut(&tunnel).unwrap();
                     match carried {
