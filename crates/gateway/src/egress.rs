@@ -34,7 +34,7 @@ mod want;
 
 use std::sync::{Arc, OnceLock};
 
-use ringfence_journal::{ExecutionId, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
+use ringfence_journal::{ExecutionId, NoEntropy, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
 use ringfence_policy::{Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -92,7 +92,7 @@ impl EgressSettings {
         credentials: &Credentials,
         environment: &Environment,
         vault: &Vault,
-    ) -> Result<EgressSettings, getrandom::Error> {
+    ) -> Result<EgressSettings, NoEntropy> {
         let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
         self.stand_ins = Some(Arc::new(stand_ins));
         Ok(self)
