@@ -12,7 +12,8 @@ use tokio_rustls::client::TlsStream;
 
 /// Writes, then reads an answer: its head, and its body if it has a length.
 pub(crate) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, text: &str) -> String {
-    stream.write_all(text.as_bytes()).await.unwrap();
+    // Who is refused at once may find the door closed already.
+    let _ = stream.write_all(text.as_bytes()).await;
     answer(stream).await
 }
 
