@@ -12,6 +12,7 @@ mod connect;
 mod dial;
 mod environment;
 mod forward;
+pub mod fuzz;
 mod generation;
 mod guard;
 mod head;

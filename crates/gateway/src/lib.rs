@@ -31,6 +31,7 @@ mod vault;
 
 pub use answer::{CallResult, Content};
 pub use credential::{CredentialError, Environment, Secret, Written};
+pub use egress::fuzz;
 pub use egress::{Barred, Crossed, Egress, EgressSettings, Limits, Resolver, Roots};
 pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};

@@ -26,10 +26,8 @@ const ADDRESSES: [&str; 6] = [
 /// Runs a test in a namespace of its own: the whole program once more, for this test alone.
 pub(crate) fn inside<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
     if std::env::var_os(INSIDE).is_none() {
-        let mut setup = String::from("ip link set lo up");
-        for address in ADDRESSES {
-            setup += &format!(" && ip addr add {address} dev lo");
-        }
+        let addresses = ADDRESSES.map(|address| format!("ip addr add {address} dev lo"));
+        let setup = format!("ip link set lo up && {}", addresses.join(" && "));
         let status = Command::new("unshare")
             .args(["--user", "--map-root-user", "--net", "sh", "-c"])
             .arg(format!(
