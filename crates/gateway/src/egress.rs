@@ -136,8 +136,9 @@ impl Egress {
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
         tokio::select! {
             () = self.connection(Rewind::new(stream)) => {}
-            // What goes on by itself, such as an upgraded connection, ends as well.
+            // Nothing more goes out of this session at all.
             _ = self.ledger.failed() => self.shared.rules.close(),
+            () = self.ledger.closing() => {}
         }
     }
 
@@ -168,7 +169,8 @@ impl Egress {
         self.ledger.failed().await
     }
 
-    /// Waits until every end is written; what crossed, and what was refused.
+    /// Ends what is still open, waits until every end is written, and says what crossed and what was refused. Nothing is
+    /// served afterwards.
     pub async fn close(&self) -> Result<Crossed, RecordError> {
         self.ledger.close().await
     }

@@ -40,6 +40,7 @@ impl Passage {
         number: u64,
         place: Place,
     ) -> Passage {
+        ledger.leaves();
         Passage {
             ledger,
             limiter,
@@ -96,7 +97,6 @@ impl Passage {
 impl Drop for Passage {
     fn drop(&mut self) {
         let (out, back) = (self.out.load(Ordering::Relaxed), self.back.load(Ordering::Relaxed));
-        self.ledger.count(out, back);
         let status = self.status.load(Ordering::Relaxed);
         self.ledger.ended(&End {
             number: self.number,
