@@ -9,6 +9,7 @@ mod authority;
 mod body;
 mod chunk;
 mod connect;
+mod cover;
 mod dial;
 mod environment;
 mod forward;
@@ -50,7 +51,9 @@ use record::{Ledger, Scribe};
 use refuse::Denial;
 use rewind::{Rewind, Stream};
 
-pub use limit::Limits;
+use crate::credential::{Credentials, Environment, StandIns};
+use crate::vault::Vault;
+
 pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
@@ -59,15 +62,15 @@ pub use tls::Roots;
 const COURTESY: Duration = Duration::from_secs(1);
 
 /// What the way out is made of.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EgressSettings {
     /// Who is asked for addresses.
     pub resolver: Resolver,
     /// Whose word is taken for a host's name where its TLS is ended.
     pub roots: Roots,
-    /// Limits other than the policy's own.
-    pub limits: Option<Limits>,
+    /// Stand-ins for credentials: of one session only.
+    stand_ins: Option<Arc<StandIns>>,
     /// Whether the sandbox can be given a certificate to trust; without, nothing whose requests must be seen is let out over
     /// TLS.
     pub trust: bool,
@@ -79,9 +82,21 @@ impl EgressSettings {
         EgressSettings {
             resolver: Resolver::system(),
             roots: Roots::system(),
-            limits: None,
+            stand_ins: None,
             trust: true,
         }
+    }
+
+    /// The same with new stand-ins for these credentials: for one session.
+    pub fn holding(
+        mut self,
+        credentials: &Credentials,
+        environment: &Environment,
+        vault: &Vault,
+    ) -> Result<EgressSettings, getrandom::Error> {
+        let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
+        self.stand_ins = Some(Arc::new(stand_ins));
+        Ok(self)
     }
 }
 
@@ -110,12 +125,13 @@ impl Egress {
         recorder: R,
         (session, execution): (SessionId, ExecutionId),
     ) -> Egress {
+        let attachments = Attachments::new(settings.stand_ins.clone());
         Egress {
             shared: Arc::new(Shared {
                 settings,
+                limiter: Arc::new(Limiter::new(policy.net_limits())),
                 rules: Arc::new(Rules::new(policy)),
-                limiter: Arc::default(),
-                attachments: Attachments,
+                attachments,
                 authority: OnceLock::new(),
             }),
             ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
@@ -147,9 +163,11 @@ impl Egress {
         self.authority().map_or("", Authority::pem)
     }
 
-    /// The variables of a program: where the proxy is, and what to trust.
+    /// The variables of a program: where the proxy is, what to trust, and what stands in for credentials.
     pub fn environment(&self) -> Vec<(String, String)> {
-        environment::variables(self.authority().is_some())
+        let mut variables = environment::variables(self.authority().is_some());
+        variables.extend(self.attachments().environment());
+        variables
     }
 
     /// Puts other rules in force for the whole session, closes what they forbid, and writes it down; answers their number.
@@ -159,6 +177,7 @@ impl Egress {
             name: Text::clean(policy.name()),
             digest: Text::clean(policy.digest()),
         };
+        self.shared.limiter.change(policy.net_limits());
         let generation = self.shared.rules.change(policy).await;
         self.ledger.changed(generation, named).await?;
         Ok(generation)
@@ -176,7 +195,7 @@ impl Egress {
     }
 
     async fn connection<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>) {
-        let permit = match self.shared.limiter.open(&self.limits()) {
+        let permit = match self.shared.limiter.open() {
             Ok(permit) => permit,
             Err(over) => return self.full(stream, over).await,
         };
@@ -247,7 +266,7 @@ impl Egress {
 
     /// Counts one more connection or request.
     fn take(&self) -> Result<(), Over> {
-        self.shared.limiter.take(&self.limits())
+        self.shared.limiter.take()
     }
 
     /// Writes a refusal down; whether that went well, and so whether anything may be said.
@@ -255,13 +274,8 @@ impl Egress {
         self.ledger.refused(to, denial).await.is_ok()
     }
 
-    fn limits(&self) -> Limits {
-        let own = self.shared.settings.limits;
-        own.unwrap_or_else(|| Limits::of(&self.shared.rules.now().policy))
-    }
-
     fn passage(&self, number: u64, place: Place) -> Passage {
-        let limiter = (Arc::clone(&self.shared.limiter), self.limits());
+        let limiter = Arc::clone(&self.shared.limiter);
         Passage::new(Arc::clone(&self.ledger), limiter, number, place)
     }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::generation::Place;
-use super::limit::{Limiter, Limits};
+use super::limit::Limiter;
 use super::record::{End, Ledger};
+use crate::credential::Misuse;
 use crate::refusal::Refusal;
 
 /// Dropped when the last byte has crossed: then its end is written.
@@ -14,7 +15,6 @@ use crate::refusal::Refusal;
 pub(super) struct Passage {
     ledger: Arc<Ledger>,
     limiter: Arc<Limiter>,
-    limits: Limits,
     number: u64,
     begun: Instant,
     out: AtomicU64,
@@ -34,17 +34,11 @@ pub(super) enum Cut {
 }
 
 impl Passage {
-    pub(super) fn new(
-        ledger: Arc<Ledger>,
-        (limiter, limits): (Arc<Limiter>, Limits),
-        number: u64,
-        place: Place,
-    ) -> Passage {
+    pub(super) fn new(ledger: Arc<Ledger>, limiter: Arc<Limiter>, number: u64, place: Place) -> Passage {
         ledger.leaves();
         Passage {
             ledger,
             limiter,
-            limits,
             number,
             begun: Instant::now(),
             out: AtomicU64::new(0),
@@ -71,12 +65,10 @@ impl Passage {
             return Err(Cut::Forbidden);
         }
         way.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.limiter
-            .spend(bytes as u64, &self.limits)
-            .map_err(|refusal: Refusal| {
-                self.fault(refusal.code);
-                Cut::Spent
-            })
+        self.limiter.spend(bytes as u64).map_err(|refusal: Refusal| {
+            self.fault(refusal.code);
+            Cut::Spent
+        })
     }
 
     pub(super) fn status(&self, status: http::StatusCode) {
@@ -86,6 +78,12 @@ impl Passage {
     /// What went wrong; the first fault is the one that is told.
     pub(super) fn fault(&self, code: &'static str) {
         let _ = self.fault.set(code);
+    }
+
+    /// A stand-in was in what leaves: it goes no further.
+    pub(super) fn misuse(&self, misuse: &Misuse) {
+        self.fault(misuse.refusal.code);
+        self.ledger.misuse(self.number, misuse);
     }
 
     /// Waits until it must end.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{Egress, EgressSettings, Limits, Resolver, Roots};
+use ringfence_gateway::{Egress, EgressSettings, Resolver, Roots};
 use ringfence_journal::{Event, ExecutionId, Hash, Kind, RecordError, Recorded, Recorder, SessionId};
 use ringfence_policy::{Ceiling, Draft, Policy};
 use tokio::io::DuplexStream;
@@ -149,8 +149,8 @@ pub(crate) async fn rig(net: &str) -> Rig {
     rig_with(net, |_| {}).await
 }
 
-pub(crate) async fn limited(net: &str, limits: Limits) -> Rig {
-    rig_with(net, |settings| settings.limits = Some(limits)).await
+pub(crate) async fn limited(net: &str, limits: &str) -> Rig {
+    rig(&format!("{net}, limits: {{ {limits} }}")).await
 }
 
 pub(crate) async fn rig_with(net: &str, set: impl FnOnce(&mut EgressSettings)) -> Rig {
