@@ -12,7 +12,7 @@ use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::chunk::Chunks;
+use super::chunk::{Chunks, Next};
 use super::head::{self, Framing};
 use super::refuse;
 use crate::refusal::Refusal;
@@ -38,6 +38,11 @@ impl Fault {
             .map(|(_, refusal)| refusal.clone())
     }
 
+    /// Whether any head was refused.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn set(&self, number: u64, refusal: Refusal) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, refusal));
     }
@@ -52,6 +57,10 @@ enum State {
     Chunked(Chunks),
     /// Another protocol follows.
     Free,
+    /// The refusal is on its way, after which the connection closes.
+    Refused,
+    /// The body is none; what was sent of it is cut off.
+    Broken,
     /// Nothing more is read.
     Ended,
 }
@@ -85,8 +94,8 @@ impl<S> Guard<S> {
         (guard, fault)
     }
 
-    /// Looks at what was read; whether anything became readable.
-    fn look(&mut self) -> io::Result<()> {
+    /// Looks at what was read.
+    fn look(&mut self) {
         while !self.raw.is_empty() {
             match &mut self.state {
                 State::Head { searched } => {
@@ -94,7 +103,7 @@ impl<S> Guard<S> {
                     *searched = self.raw.len();
                     match end {
                         Some(end) if end <= head::MOST => self.head(end),
-                        None if self.raw.len() < head::MOST => return Ok(()),
+                        None if self.raw.len() < head::MOST => return,
                         Some(_) | None => self.refuse(refuse::protocol("the head of the request is too long")),
                     }
                 }
@@ -107,17 +116,18 @@ impl<S> Guard<S> {
                     }
                 }
                 State::Chunked(chunks) => {
-                    let (length, over) = chunks.take(&self.raw)?;
+                    let (length, next) = chunks.take(&self.raw);
                     self.good.unsplit(self.raw.split_to(length));
-                    if over {
-                        self.next();
+                    match next {
+                        Next::More => {}
+                        Next::Over => self.next(),
+                        Next::Bad => self.state = State::Broken,
                     }
                 }
                 State::Free => self.good.unsplit(self.raw.split()),
-                State::Ended => self.raw.clear(),
+                State::Refused | State::Broken | State::Ended => self.raw.clear(),
             }
         }
-        Ok(())
     }
 
     fn next(&mut self) {
@@ -130,7 +140,7 @@ impl<S> Guard<S> {
         let found = head::read(&self.raw[..end]);
         let found = found.and_then(|head| match head.method.as_str() {
             "CONNECT" => Err(refuse::protocol("a tunnel begins on a connection of its own")),
-            _ => Ok(head),
+            _ => head::uri(&head.target).map(|()| head),
         });
         match found {
             Err(refusal) => self.refuse(refusal),
@@ -152,7 +162,7 @@ impl<S> Guard<S> {
         self.heads += 1;
         self.raw.clear();
         self.good.extend_from_slice(INSTEAD);
-        self.state = State::Ended;
+        self.state = State::Refused;
     }
 
     /// Whether time is up: only while a head is waited for.
@@ -173,6 +183,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             }
             match this.state {
                 State::Ended => return Poll::Ready(Ok(())),
+                State::Refused => return Poll::Pending,
+                State::Broken => {
+                    let message = "the request's chunks cannot be read in one way only";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
+                }
                 // Nothing to look at: straight into the reader's own memory.
                 State::Free => return Pin::new(&mut this.stream).poll_read(cx, into),
                 State::Length(left) => {
@@ -214,7 +229,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             if began && matches!(this.state, State::Head { .. }) && this.heads > 0 {
                 this.timer.as_mut().reset(Instant::now() + PATIENCE);
             }
-            this.look()?;
+            this.look();
         }
     }
 }
