@@ -182,10 +182,7 @@ fn nothing_happens_without_a_webhook_that_must_have_the_record() {
             .any(|record| record["event"]["kind"] == "execution_ended"),
         "nothing ran"
     );
-    assert_eq!(
-        setting.json(&["session", "list", "--json"])[0]["state"],
-        "closed"
-    );
+    assert_eq!(setting.json(&["session", "list", "--json"])[0]["state"], "closed");
 }
 
 #[test]
