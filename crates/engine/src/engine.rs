@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
-use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
+use ringfence_gateway::{Credentials, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
@@ -51,6 +51,8 @@ pub struct Settings {
     pub server_policies: BTreeMap<String, Policy>,
     /// Type checkers.
     pub checkers: Tools,
+    /// Secrets for the way out.
+    pub credentials: Credentials,
     /// What `env:NAME` and `${NAME}` in a server's entry read.
     pub environment: ringfence_gateway::Environment,
     /// What holds for those who come through a front door; none: there is no such door.

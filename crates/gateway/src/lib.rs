@@ -8,6 +8,7 @@ mod answer;
 mod connect;
 mod credential;
 mod ear;
+mod egress;
 mod error;
 mod gateway;
 mod http;
@@ -30,7 +31,10 @@ mod upstreams;
 mod vault;
 
 pub use answer::{CallResult, Content};
-pub use credential::{CredentialError, Environment, Secret, Written};
+pub use credential::{
+    Credential, CredentialError, Credentials, CredentialsError, Environment, HostUse, Secret, ServerUse, Written,
+};
+pub use egress::{Barred, Crossed, Egress, EgressSettings, Limits, Resolver, Roots};
 pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};

@@ -285,7 +285,7 @@ impl HostRule {
     }
 
     /// Whether this rule allows the request, as far as the request is known.
-    pub(crate) fn allows(&self, request: &HostRequest) -> bool {
+    pub fn allows(&self, request: &HostRequest) -> bool {
         let scheme = self.scheme.unwrap_or(Scheme::Https);
         self.host.matches(&request.host)
             && request.scheme == scheme

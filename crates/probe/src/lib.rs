@@ -8,6 +8,7 @@
 mod attempt;
 mod catalogue;
 mod drive;
+pub mod internet;
 mod report;
 mod stage;
 mod targets;

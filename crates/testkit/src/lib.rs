@@ -10,6 +10,8 @@ pub mod conformance;
 pub mod discovery;
 pub mod doors;
 pub mod front;
+#[cfg(feature = "internet")]
+pub mod internet;
 pub mod model;
 pub mod peer;
 pub mod peers;

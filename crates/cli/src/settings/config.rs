@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ringfence_engine::{Sink, Tools};
-use ringfence_gateway::Servers;
+use ringfence_gateway::{Credentials, Servers};
 use ringfence_policy::{Draft, MAX_DOCUMENT};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -29,7 +29,7 @@ const KEYS: [(&str, bool); 12] = [
     ("servers", true),
     ("policy", true),
     ("ceiling", true),
-    ("credentials", false),
+    ("credentials", true),
     ("store", false),
     ("backends", false),
     ("runtimes", true),
@@ -55,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) sinks: Vec<Sink>,
     /// Tool servers.
     pub(crate) servers: Servers,
+    /// Secrets for the way out.
+    pub(crate) credentials: Credentials,
     /// Type checkers.
     pub(crate) checkers: Tools,
     /// Our own doors.
@@ -194,11 +196,18 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
         match key.as_str() {
             "policy" => config.policy = part.draft(value)?,
             "ceiling" => config.ceiling = part.draft(value)?,
-            "servers" | "auth" | "listen" | "sessions" | "telemetry" if is_empty(&value) => {}
+            "servers" | "credentials" | "auth" | "listen" | "sessions" | "telemetry" if is_empty(&value) => {}
             "auth" | "listen" | "sessions" | "telemetry" => config.doors.read(&part, value)?,
             "servers" => {
                 config.servers = Servers::section(&value, source.folder)
                     .map_err(|error| super::servers::unread(&source.path.display().to_string(), &error))?;
+            }
+            "credentials" => {
+                config.credentials = Credentials::section(&value, source.folder).map_err(|error| {
+                    let hint =
+                        "each is `{ name, from, for: [{ tool: \"SERVER.*\" }, { host, methods, paths, header }] }`";
+                    part.fault(&error.to_string()).hint(hint)
+                })?;
             }
             "runtimes" => {
                 let mut given = part.fields(value, &["python", "tsc", "ty"])?;

@@ -29,10 +29,6 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
             "ringfence.yaml:1: `runtimes.python` must be a path",
         ),
         (
-            "credentials: [{ name: x }]",
-            "ringfence.yaml:1: `credentials` is not built yet; leave the key out until this version has it",
-        ),
-        (
             "policy: { proc: { mem_limt: 1GiB } }",
             "ringfence.yaml: policy: unknown key `proc.mem_limt`; did you mean `mem_limit`?",
         ),
@@ -196,4 +192,13 @@ fn doors_as_the_operator_wants_them() {
             .is_some()
     );
     assert!(read("auth: {}").unwrap().doors.access.is_none());
+}
+
+#[test]
+fn credentials_say_what_is_wrong_with_them() {
+    let expected = "ringfence.yaml:1: `credentials[0]`: `for` is a list of `{ tool }` or `{ host, methods, paths, header }`; \
+        each is `{ name, from, for: [{ tool: \"SERVER.*\" }, { host, methods, paths, header }] }`";
+    assert_eq!(read("credentials: [{ name: x, from: 'env:X' }]").unwrap_err(), expected);
+    let fine = read("credentials: [{ name: X, from: 'env:X', for: [{ host: api.example.org }] }]").unwrap();
+    assert_eq!(fine.credentials.iter().count(), 1);
 }

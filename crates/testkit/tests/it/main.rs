@@ -1,0 +1,5 @@
+//! What the other tests lean on, tried by itself.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs")]
+
+mod internet;
