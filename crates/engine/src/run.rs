@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_gateway::{Crossed, Pass};
-use ringfence_journal::{Client, Enforcement, ExecutionId, SessionId};
+use ringfence_journal::{Client, Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::{Collected, Door, Ended, Language, Options, Sandbox, Spec, Stop, Task};
 use tokio::sync::mpsc;
@@ -179,11 +179,16 @@ impl Engine {
         let mut opened = false;
         let ran = Box::pin(self.in_a_new_place(&session, &spec, &mut request, live, stop, &mut opened)).await;
         if let Err(error) = &ran {
-            if !opened {
+            // A sink refuses what is written already; it will refuse the end too, and said why.
+            let refused = matches!(error, RunError::Record(RecordError::Sink { .. }));
+            if !opened && !refused {
                 self.open_session(&session).await?;
             }
             let reason = format!("failed: {error}");
-            self.close_session((session.id, &session.folders), &reason).await?;
+            let closed = self.close_session((session.id, &session.folders), &reason).await;
+            if !refused {
+                closed?;
+            }
         }
         ran
     }
