@@ -43,7 +43,7 @@ use tokio::time::timeout;
 
 use attach::Attachments;
 use authority::Authority;
-use connect::{Front, Tunnel, say};
+use connect::{Front, Tunnel, part};
 use generation::{Place, Rules};
 use limit::{Limiter, Over};
 use passage::Passage;
@@ -213,7 +213,7 @@ impl Egress {
             Ok(Ok(wish)) => wish,
             Ok(Err(error)) => {
                 if let Some(reply) = error.reply() {
-                    say(&mut stream, &reply).await;
+                    part(stream, &reply).await;
                 }
                 return;
             }
@@ -232,7 +232,7 @@ impl Egress {
                     .refused(&want::target(Scheme::Https, &text, wish.port), &denial)
                     .await
                 {
-                    say(&mut stream, &socks::refusal(&denial)).await;
+                    part(stream, &socks::refusal(&denial)).await;
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Egress {
             Ok(tunnel) => self.tunnel(stream, tunnel).await,
             Err(denial) => {
                 if self.refused(&want::target(Scheme::Https, &place, 0), &denial).await {
-                    say(&mut stream, &denial.bytes()).await;
+                    part(stream, &denial.bytes()).await;
                 }
             }
         }
@@ -261,7 +261,7 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
-        say(&mut stream, &denial.bytes()).await;
+        part(stream, &denial.bytes()).await;
     }
 
     /// Counts one more connection or request.
