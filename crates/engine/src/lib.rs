@@ -19,6 +19,7 @@ mod outcome;
 mod record;
 mod refusal;
 mod report;
+mod rules;
 pub mod run;
 mod runs;
 mod session;
@@ -39,6 +40,7 @@ pub use execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport,
 pub use refusal::Refusal;
 pub use ringfence_check::{Location, Tools};
 pub use ringfence_sandbox::{Language, PoolCounts};
+pub use rules::{ChangeError, Changed};
 pub use run::{Input, Out, Program, RunCode, Source};
 pub use runs::{Ending, Part, Progress, Running, WaitError};
 pub use sinks::Sink;

@@ -18,10 +18,11 @@ use crate::door::{self, Keeper};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
-use crate::network;
+use crate::network::{self, Outside};
 use crate::record::note_attempts;
 use crate::refusal::Refusal;
 use crate::report;
+use crate::rules::Live;
 use crate::session::Session;
 use crate::words::{Kept, Live};
 
@@ -246,6 +247,12 @@ impl Engine {
         ));
         let keeper = self.keeper(session, request);
         let (outside, network) = self.outside(session, &request.program)?.unzip();
+        let live = Live {
+            pass: keeper.as_ref().map(Keeper::pass),
+            egress: outside.as_ref().map(Outside::egress),
+            draft: session.draft.clone(),
+        };
+        let _rules = session.rules.as_ref().map(|rules| rules.begin(live));
         let (door, calls, answers) = Door::new(door::ROOM);
         let task = Task {
             kind: report::task_kind(&request.program),

@@ -39,10 +39,7 @@ tests! {
         plain.write_all(GET.replace("com/ ", "com/endless ").as_bytes()).await.unwrap();
         let mut some = [0; 2000];
         plain.read_exact(&mut some).await.unwrap();
-        let changed = rig.egress.change(policy("allowlist: [other.example.com]")).await.unwrap();
-        assert_eq!(changed, 2);
-        let lines = rig.book.lines();
-        assert_eq!(lines.last().unwrap(), "changed 2", "told when it is in force");
+        rig.egress.change(policy("allowlist: [other.example.com]")).await;
         assert!(ends(&mut open[0]).await && ends(&mut plain).await, "what is forbidden is closed");
         open[1].read_exact(&mut some).await.unwrap();
         let answered = ask(&mut rig.open(), GET).await;
@@ -57,7 +54,7 @@ tests! {
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
         let mut stream = shake(stream, tls(&rig.world.pem, &["http/1.1"]), "web.example.com").await.unwrap();
-        rig.egress.change(policy("allowlist: [{ host: web.example.com, methods: [GET] }]")).await.unwrap();
+        rig.egress.change(policy("allowlist: [{ host: web.example.com, methods: [GET] }]")).await;
         assert!(ends(&mut stream).await);
     }
 
@@ -65,10 +62,9 @@ tests! {
         let rig = rig(BOTH).await;
         let mut stream = rig.open();
         assert_eq!(status(&ask(&mut stream, GET).await), 200);
-        assert_eq!(rig.egress.change(policy("allowlist: [{ host: web.example.com, scheme: http, methods: [POST] }]")).await.unwrap(), 2);
+        rig.egress.change(policy("allowlist: [{ host: web.example.com, scheme: http, methods: [POST] }]")).await;
         assert_eq!(code(&ask(&mut stream, GET).await), "net.denied");
-        let wider = rig.egress.change(policy("allowlist: [{ host: '*.example.com', scheme: http }]")).await.unwrap();
-        assert_eq!(wider, 3);
+        rig.egress.change(policy("allowlist: [{ host: '*.example.com', scheme: http }]")).await;
         assert_eq!(status(&ask(&mut stream, &GET.replace("web.", "other.")).await), 200);
     }
 
