@@ -128,7 +128,12 @@ impl Exchange {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
         // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
         let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
+        let head_only = request.method() == http::Method::HEAD;
         let mut response = self.judged(request).await?;
+        if head_only {
+            // HTTP/2 would send it, and the program take it for an error.
+            *response.body_mut() = body::empty();
+        }
         if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
