@@ -107,6 +107,8 @@ struct Shared {
     rules: Arc<Rules>,
     limiter: Arc<Limiter>,
     attachments: Attachments,
+    /// One change after the other: their numbers stand in the journal in order.
+    changing: tokio::sync::Mutex<()>,
     authority: OnceLock<Option<Authority>>,
 }
 
@@ -132,6 +134,7 @@ impl Egress {
                 limiter: Arc::new(Limiter::new(policy.net_limits())),
                 rules: Arc::new(Rules::new(policy)),
                 attachments,
+                changing: tokio::sync::Mutex::default(),
                 authority: OnceLock::new(),
             }),
             ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
@@ -177,6 +180,7 @@ impl Egress {
             name: Text::clean(policy.name()),
             digest: Text::clean(policy.digest()),
         };
+        let _changing = self.shared.changing.lock().await;
         self.shared.limiter.change(policy.net_limits());
         let generation = self.shared.rules.change(policy).await;
         self.ledger.changed(generation, named).await?;
@@ -219,6 +223,9 @@ impl Egress {
             }
             Err(_) => return,
         };
+        if !self.counted(&mut stream, Front::Socks).await {
+            return;
+        }
         let text = String::from_utf8_lossy(&wish.host).into_owned();
         match text.parse() {
             Ok(host) => {
@@ -240,6 +247,9 @@ impl Egress {
 
     async fn connect<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, end: usize) {
         let head = stream.read.split_to(end);
+        if !self.counted(&mut stream, Front::Connect).await {
+            return;
+        }
         let read = head::read(&head);
         let place = read.as_ref().map_or("", |head| head.target.as_str()).to_owned();
         let tunnel = read.map_err(Denial::from).and_then(|head| wanted(&head));
@@ -253,6 +263,18 @@ impl Egress {
         }
     }
 
+    /// Counts one more tunnel; whether it may go on.
+    async fn counted<S: Stream>(&self, stream: &mut Rewind<S>, front: Front) -> bool {
+        let Err(over) = self.take() else {
+            return true;
+        };
+        let denial = Denial::from(over.refusal);
+        if !over.first || self.refused(&want::target(Scheme::Https, "", 0), &denial).await {
+            say(stream, &front.refused(&denial)).await;
+        }
+        false
+    }
+
     /// Tells a program that too many connections are open.
     async fn full<S: Stream>(&self, mut stream: Rewind<S>, over: Over) {
         let denial = Denial::from(over.refusal);
@@ -261,7 +283,10 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
-        say(&mut stream, &denial.bytes()).await;
+        match stream.read.first() {
+            Some(&socks::VERSION) => say(&mut stream, &socks::NOT_NOW).await,
+            _ => say(&mut stream, &denial.bytes()).await,
+        };
     }
 
     /// Counts one more connection or request.
@@ -323,6 +348,7 @@ enum First {
 /// Reads until it is clear what a connection begins with; nothing at its end.
 async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
     const WORD: &[u8] = b"CONNECT ";
+    let mut searched = 0;
     loop {
         let read = &stream.read;
         if read.first() == Some(&socks::VERSION) {
@@ -332,9 +358,10 @@ async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
         if read[..begins] != WORD[..begins] {
             return Some(First::Other);
         }
-        if let Some(end) = head::end(read, 0) {
+        if let Some(end) = head::end(read, searched) {
             return Some(First::Connect(end));
         }
+        searched = read.len();
         if read.len() > head::MOST {
             // Refused there, as any other head that is too long.
             return Some(First::Other);

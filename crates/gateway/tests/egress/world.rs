@@ -166,6 +166,10 @@ impl World {
                 });
                 *response.body_mut() = StreamBody::new(parts).boxed_unsync();
             }
+            "/flood" => {
+                let parts = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b'x'; 65536]))));
+                *response.body_mut() = StreamBody::new(parts).boxed_unsync();
+            }
             _ => {}
         }
         Ok(response)
