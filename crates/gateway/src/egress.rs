@@ -213,6 +213,9 @@ impl Egress {
             }
             Err(_) => return,
         };
+        let Some(stream) = self.counted(stream, Front::Socks).await else {
+            return;
+        };
         let text = String::from_utf8_lossy(&wish.host).into_owned();
         match text.parse() {
             Ok(host) => {
@@ -234,6 +237,9 @@ impl Egress {
 
     async fn connect<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, end: usize) {
         let head = stream.read.split_to(end);
+        let Some(stream) = self.counted(stream, Front::Connect).await else {
+            return;
+        };
         let read = head::read(&head);
         let place = read.as_ref().map_or("", |head| head.target.as_str()).to_owned();
         let tunnel = read.map_err(Denial::from).and_then(|head| wanted(&head));
@@ -247,6 +253,18 @@ impl Egress {
         }
     }
 
+    /// Counts one more tunnel, and gives it back if it may go on.
+    async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
+        let Err(over) = self.take() else {
+            return Some(stream);
+        };
+        let denial = Denial::from(over.refusal);
+        if !over.first || self.refused(&want::target(Scheme::Https, "", 0), &denial).await {
+            part(stream, &front.refused(&denial)).await;
+        }
+        None
+    }
+
     /// Tells a program that too many connections are open.
     async fn full<S: Stream>(&self, mut stream: Rewind<S>, over: Over) {
         let denial = Denial::from(over.refusal);
@@ -255,7 +273,11 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
-        part(stream, &denial.bytes()).await;
+        let words = match stream.read.first() {
+            Some(&socks::VERSION) => socks::NOT_NOW.to_vec(),
+            _ => denial.bytes(),
+        };
+        part(stream, &words).await;
     }
 
     /// Counts one more connection or request.
@@ -317,6 +339,7 @@ enum First {
 /// Reads until it is clear what a connection begins with; nothing at its end.
 async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
     const WORD: &[u8] = b"CONNECT ";
+    let mut searched = 0;
     loop {
         let read = &stream.read;
         if read.first() == Some(&socks::VERSION) {
@@ -326,9 +349,10 @@ async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
         if read[..begins] != WORD[..begins] {
             return Some(First::Other);
         }
-        if let Some(end) = head::end(read, 0) {
+        if let Some(end) = head::end(read, searched) {
             return Some(First::Connect(end));
         }
+        searched = read.len();
         if read.len() > head::MOST {
             // Refused there, as any other head that is too long.
             return Some(First::Other);

@@ -90,6 +90,23 @@ tests! {
         assert_eq!(lines.iter().filter(|line| line.ends_with("net.denied")).count(), 2, "{lines:#?}");
     }
 
+    async fn a_program_that_does_not_read_does_not_keep_a_forbidden_connection() {
+        let rig = rig("allowlist: [{ host: web.example.com, methods: [GET] }, { host: web.example.com, scheme: http }]").await;
+        let mut plain = rig.open();
+        plain.write_all(GET.replace("com/ ", "com/flood ").as_bytes()).await.unwrap();
+        let mut ended = rig.open();
+        connect(&mut ended, "web.example.com:443").await;
+        let mut ended = shake(ended, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap();
+        ended.write_all(ENDLESS.replace("endless", "flood").as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let begun = std::time::Instant::now();
+        rig.egress.change(policy("allowlist: [other.example.com]")).await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        let lines = rig.closed().await;
+        assert_eq!(lines.iter().filter(|line| *line == "ended 200 net.denied").count(), 2, "{lines:#?}");
+        assert!(ends(&mut plain).await && ends(&mut ended).await);
+    }
+
     async fn addresses_are_judged_again() {
         let rig = rig("allowlist: [{ host: db.example.net, scheme: http, addresses: ['10.1.0.0/16'] }]").await;
         rig.names.a("db.example.net", "10.1.2.3");
