@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::refusal::Refusal;
-use crate::run::Program;
+use crate::request::Program;
 use crate::session::{Called, Open, Opening, Session};
 
 /// What holds for whoever comes through a front door.

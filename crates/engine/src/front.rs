@@ -11,7 +11,7 @@ use crate::ask::{Ask, Front, Seat};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
-use crate::run::{Input, Out, RunCode, Source};
+use crate::request::{Input, Out, RunCode, Source};
 use crate::runs::{Ear, Ends, Part, Progress, Run, WaitError};
 use crate::session::{Called, Place, Session};
 

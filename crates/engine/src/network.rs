@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::{Execution, ViolationReport};
-use crate::run::Program;
+use crate::request::Program;
 use crate::session::Session;
 
 /// Connections that wait to be taken.

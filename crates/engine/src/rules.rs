@@ -32,12 +32,12 @@ pub(crate) struct Rules {
 struct Now {
     generation: u64,
     policy: Arc<Policy>,
-    live: Option<Live>,
+    live: Option<Held>,
 }
 
 /// The execution that runs in a session: where its rules are held.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Live {
+pub(crate) struct Held {
     pub(crate) pass: Option<Arc<Pass<Arc<Store>>>>,
     pub(crate) egress: Option<Arc<Egress>>,
     /// What the request itself said.
@@ -85,7 +85,7 @@ impl Rules {
     }
 
     /// An execution begins; its rules hold until the answer is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, live: Live) -> Begun {
+    pub(crate) fn begin(self: &Arc<Self>, live: Held) -> Begun {
         lock(&self.now).live = Some(live);
         Begun(Arc::clone(self))
     }
@@ -142,7 +142,7 @@ impl Engine {
         })
     }
 
-    async fn put_in_force(&self, live: &Live, policy: &Arc<Policy>) {
+    async fn put_in_force(&self, live: &Held, policy: &Arc<Policy>) {
         // What the request asked for beside the old rules it may not have beside the new ones: then it has these.
         let own = match (&live.draft, &self.settings.front) {
             (Some(draft), Some(front)) => asked_policy(front, Some(policy), Some(draft)).ok(),
