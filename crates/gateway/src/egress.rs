@@ -36,14 +36,14 @@ mod want;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ringfence_journal::{ExecutionId, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
+use ringfence_journal::{ExecutionId, NoEntropy, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
 use ringfence_policy::{Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use attach::Attachments;
 use authority::Authority;
-use connect::{Front, Tunnel, say};
+use connect::{Front, Tunnel, part};
 use generation::{Place, Rules};
 use limit::{Limiter, Over};
 use passage::Passage;
@@ -93,7 +93,7 @@ impl EgressSettings {
         credentials: &Credentials,
         environment: &Environment,
         vault: &Vault,
-    ) -> Result<EgressSettings, getrandom::Error> {
+    ) -> Result<EgressSettings, NoEntropy> {
         let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
         self.stand_ins = Some(Arc::new(stand_ins));
         Ok(self)
@@ -217,15 +217,15 @@ impl Egress {
             Ok(Ok(wish)) => wish,
             Ok(Err(error)) => {
                 if let Some(reply) = error.reply() {
-                    say(&mut stream, &reply).await;
+                    part(stream, &reply).await;
                 }
                 return;
             }
             Err(_) => return,
         };
-        if !self.counted(&mut stream, Front::Socks).await {
+        let Some(stream) = self.counted(stream, Front::Socks).await else {
             return;
-        }
+        };
         let text = String::from_utf8_lossy(&wish.host).into_owned();
         match text.parse() {
             Ok(host) => {
@@ -239,7 +239,7 @@ impl Egress {
                     .refused(&want::target(Scheme::Https, &text, wish.port), &denial)
                     .await
                 {
-                    say(&mut stream, &socks::refusal(&denial)).await;
+                    part(stream, &socks::refusal(&denial)).await;
                 }
             }
         }
@@ -247,9 +247,9 @@ impl Egress {
 
     async fn connect<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, end: usize) {
         let head = stream.read.split_to(end);
-        if !self.counted(&mut stream, Front::Connect).await {
+        let Some(stream) = self.counted(stream, Front::Connect).await else {
             return;
-        }
+        };
         let read = head::read(&head);
         let place = read.as_ref().map_or("", |head| head.target.as_str()).to_owned();
         let tunnel = read.map_err(Denial::from).and_then(|head| wanted(&head));
@@ -257,22 +257,22 @@ impl Egress {
             Ok(tunnel) => self.tunnel(stream, tunnel).await,
             Err(denial) => {
                 if self.refused(&want::target(Scheme::Https, &place, 0), &denial).await {
-                    say(&mut stream, &denial.bytes()).await;
+                    part(stream, &denial.bytes()).await;
                 }
             }
         }
     }
 
-    /// Counts one more tunnel; whether it may go on.
-    async fn counted<S: Stream>(&self, stream: &mut Rewind<S>, front: Front) -> bool {
+    /// Counts one more tunnel: the stream, if it may go on.
+    async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
         let Err(over) = self.take() else {
-            return true;
+            return Some(stream);
         };
         let denial = Denial::from(over.refusal);
         if !over.first || self.refused(&want::target(Scheme::Https, "", 0), &denial).await {
-            say(stream, &front.refused(&denial)).await;
+            part(stream, &front.refused(&denial)).await;
         }
-        false
+        None
     }
 
     /// Tells a program that too many connections are open.
@@ -283,10 +283,10 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
-        match stream.read.first() {
-            Some(&socks::VERSION) => say(&mut stream, &socks::NOT_NOW).await,
-            _ => say(&mut stream, &denial.bytes()).await,
-        };
+        if stream.read.first() == Some(&socks::VERSION) {
+            return part(stream, &socks::NOT_NOW).await;
+        }
+        part(stream, &denial.bytes()).await;
     }
 
     /// Counts one more connection or request.

@@ -10,6 +10,7 @@ mod clients;
 mod files;
 mod hostile;
 mod journal;
+mod learn;
 mod limits;
 mod mcpsec;
 mod messages;

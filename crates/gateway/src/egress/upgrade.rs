@@ -45,8 +45,9 @@ pub(super) async fn forward(
     let cut = |cut: super::passage::Cut| refuse::unreachable(&host, &cut.to_string());
     passage.out(forward::size(request.headers())).map_err(cut)?;
     let answered = tokio::select! {
-        answered = link.send(request) => answered,
+        biased;
         () = passage.closed() => return Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
+        answered = link.send(request) => answered,
     };
     let mut response = answered.map_err(|unsent| refuse::unreachable(&host, &unsent.error.to_string()))?;
     passage.status(response.status());
