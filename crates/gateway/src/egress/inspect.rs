@@ -281,7 +281,7 @@ impl Exchange {
             .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
         let answered = tokio::select! {
             biased;
-            () = passage.closed() => Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
+            () = passage.closed() => Err(refuse::changed()),
             answered = self.try_send(&mut link, request, passage) => answered,
             () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
         };
@@ -307,7 +307,7 @@ impl Exchange {
         let link = tokio::select! {
             biased;
             () = passage.closed() => {
-                return Err(Refusal::new("net.denied", "other rules are in force, and they forbid it"));
+                return Err(refuse::changed());
             }
             link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
         };

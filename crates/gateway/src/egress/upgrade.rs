@@ -36,7 +36,11 @@ pub(super) async fn forward(
     *asked.extensions_mut() = std::mem::take(&mut parts.extensions);
     let near = hyper::upgrade::on(asked);
     let expected = accept(&parts.headers).ok_or_else(|| refuse::protocol("a WebSocket without a key"))?;
-    let mut link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1).await?;
+    let mut link = tokio::select! {
+        biased;
+        () = passage.closed() => return Err(refuse::changed()),
+        link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1) => link?,
+    };
     let mut request = forward::request(parts, body::empty(), &origin, path, false)?;
     let headers = request.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -46,7 +50,7 @@ pub(super) async fn forward(
     passage.out(forward::size(request.headers())).map_err(cut)?;
     let answered = tokio::select! {
         biased;
-        () = passage.closed() => return Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
+        () = passage.closed() => return Err(refuse::changed()),
         answered = link.send(request) => answered,
     };
     let mut response = answered.map_err(|unsent| refuse::unreachable(&host, &unsent.error.to_string()))?;
