@@ -253,7 +253,7 @@ impl Egress {
         }
     }
 
-    /// Counts one more tunnel, and gives it back if it may go on.
+    /// Counts one more tunnel: the stream, if it may go on.
     async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
         let Err(over) = self.take() else {
             return Some(stream);
@@ -273,11 +273,10 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
-        let words = match stream.read.first() {
-            Some(&socks::VERSION) => socks::NOT_NOW.to_vec(),
-            _ => denial.bytes(),
-        };
-        part(stream, &words).await;
+        if stream.read.first() == Some(&socks::VERSION) {
+            return part(stream, &socks::NOT_NOW).await;
+        }
+        part(stream, &denial.bytes()).await;
     }
 
     /// Counts one more connection or request.

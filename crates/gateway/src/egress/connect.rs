@@ -207,8 +207,9 @@ impl Egress {
         let passage = Arc::new(self.passage(number, place));
         let host = tunnel.host.to_string();
         let dialled = tokio::select! {
-            dialled = dial(&host, &resolved.addresses, tunnel.port) => dialled,
+            biased;
             () = passage.closed() => return passage.fault("net.denied"),
+            dialled = dial(&host, &resolved.addresses, tunnel.port) => dialled,
         };
         match dialled {
             Ok((far, _)) => relay(stream, far, &passage).await,

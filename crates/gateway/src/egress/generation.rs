@@ -167,6 +167,12 @@ impl Place {
         *self.closed.borrow()
     }
 
+    /// Whether it was a change that ended it, also one that is being made right now.
+    pub(super) fn was_closed(&self) -> bool {
+        let _no_change_under_way = self.rules.state();
+        self.is_closed()
+    }
+
     /// Waits until it must end.
     pub(super) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut closed = self.closed.clone();

@@ -280,8 +280,9 @@ impl Exchange {
             .out(left)
             .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
         let answered = tokio::select! {
+            biased;
+            () = passage.closed() => Err(refuse::changed()),
             answered = self.try_send(&mut link, request, passage) => answered,
-            () = passage.closed() => Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
             () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
         };
         let (mut head, incoming) = answered?.into_parts();
@@ -304,10 +305,11 @@ impl Exchange {
 
     async fn connect(&self, origin: &Origin, addresses: &[IpAddr], passage: &Passage) -> Result<Link, Refusal> {
         let link = tokio::select! {
-            link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
+            biased;
             () = passage.closed() => {
-                return Err(Refusal::new("net.denied", "other rules are in force, and they forbid it"));
+                return Err(refuse::changed());
             }
+            link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
         };
         self.pool.share(&link);
         Ok(link)

@@ -94,7 +94,7 @@ impl Passage {
 
 impl Drop for Passage {
     fn drop(&mut self) {
-        if self.place.is_closed() {
+        if self.place.was_closed() {
             self.fault("net.denied");
         }
         let (out, back) = (self.out.load(Ordering::Relaxed), self.back.load(Ordering::Relaxed));

@@ -141,12 +141,21 @@ tests! {
         };
         for _ in 0..20 {
             rig.egress.change(policy("allowlist: [other.example.com]")).await.unwrap();
+            // What had left before may still be under way to the host.
+            tokio::time::sleep(Duration::from_millis(20)).await;
             let before = rig.world.requests().len();
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
             assert_eq!(rig.world.requests().len(), before, "nothing arrives while it is forbidden");
             rig.egress.change(policy(BOTH)).await.unwrap();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         asking.await.unwrap();
+        let mut forbidden = false;
+        for line in rig.closed().await {
+            if let Some(generation) = line.strip_prefix("changed ") {
+                forbidden = generation.parse::<u64>().unwrap() % 2 == 0;
+            }
+            assert!(!(forbidden && line.starts_with("started")), "nothing starts while it is forbidden");
+        }
     }
 }
