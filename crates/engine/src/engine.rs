@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
-use ringfence_gateway::{Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
+use ringfence_gateway::{Credentials, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
-use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
+use ringfence_store::{Lease, LeaseError, Resource, Store};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::ask::Front;
@@ -20,6 +20,7 @@ use crate::discover::Discover;
 use crate::guest::Guests;
 use crate::runs::Runs;
 use crate::session::Sessions;
+use crate::sinks::{self, Sink};
 use crate::sweep;
 use crate::switch::{self, Switches};
 
@@ -50,6 +51,8 @@ pub struct Settings {
     pub server_policies: BTreeMap<String, Policy>,
     /// Type checkers.
     pub checkers: Tools,
+    /// Secrets for the way out.
+    pub credentials: Credentials,
     /// What `env:NAME` and `${NAME}` in a server's entry read.
     pub environment: ringfence_gateway::Environment,
     /// What holds for those who come through a front door; none: there is no such door.
@@ -72,6 +75,9 @@ pub enum OpenError {
     /// The data folder.
     #[error(transparent)]
     Store(#[from] ringfence_store::OpenError),
+    /// An audit sink behind the network.
+    #[error("cannot use an audit sink")]
+    Sink(#[from] ringfence_gateway::AuditSinkError),
     /// This process's claim in it.
     #[error(transparent)]
     Lease(#[from] LeaseError),
@@ -127,7 +133,8 @@ impl Engine {
     /// Opens the data folder, sweeps after the dead, and gets the backend ready.
     pub async fn open(settings: Settings) -> Result<Engine, OpenError> {
         let worker = tokio::task::spawn_blocking(WorkerProgram::load);
-        let store = Arc::new(Store::open_with(&settings.home, &settings.sinks).await?);
+        let (near, far) = sinks::open(&settings)?;
+        let store = Arc::new(Store::open_to(&settings.home, &near, far).await?);
         let lease = Lease::acquire(&settings.home)?;
         sweep::after_the_dead(&store).await?;
         let worker = worker.await.map_err(|_| LaunchError::Abandoned)??;

@@ -246,6 +246,7 @@ impl Engine {
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
             wall: request.timeout,
+            network: None,
         };
         let (ended, calls) = match &keeper {
             None => (sandbox.run(task, &mut kept, stop).await?, Vec::new()),

@@ -1,4 +1,9 @@
-//! Secrets of a server: how a value is written, what it resolves to, and keeping it out of every text.
+//! Secrets: how a value is written, what it resolves to, and keeping it out of every text.
+
+mod keyring;
+mod mask;
+mod section;
+mod stand_in;
 
 use std::fmt;
 use std::io::Read;
@@ -8,6 +13,9 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::vault::Vault;
+pub(crate) use mask::Mask;
+pub use section::{Credential, Credentials, CredentialsError, HostUse, ServerUse};
+pub(crate) use stand_in::{Misuse, StandIns};
 
 /// What `env:NAME` and `${NAME}` read: a name to its value. Only the program knows its environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -59,8 +67,10 @@ pub enum Written {
     File(PathBuf),
     /// `vault:NAME`.
     Vault(String),
-    /// `keyring:…`.
-    Later(String),
+    /// `keyring:NAME`.
+    Keyring(String),
+    /// The same behind a word, as in `Bearer …`.
+    Behind(&'static str, Box<Written>),
 }
 
 impl fmt::Debug for Written {
@@ -70,7 +80,8 @@ impl fmt::Debug for Written {
             Written::Env(name) => write!(f, "env:{name}"),
             Written::File(path) => write!(f, "file:{}", path.display()),
             Written::Vault(name) => write!(f, "vault:{name}"),
-            Written::Later(reference) => f.write_str(reference),
+            Written::Keyring(name) => write!(f, "keyring:{name}"),
+            Written::Behind(word, written) => write!(f, "{word} {written:?}"),
         }
     }
 }
@@ -98,9 +109,14 @@ pub enum CredentialError {
     /// The vault.
     #[error("{0}")]
     Vault(String),
-    /// A source that is not built.
-    #[error("`{0}` comes with the door out; until then use `vault:NAME`, `env:NAME` or `file:PATH`")]
-    Later(String),
+    /// The system keyring.
+    #[error("the system keyring has no `{name}` for us: {why}")]
+    Keyring {
+        /// Which.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// `${` without its end.
     #[error("`${{` has no closing `}}`")]
     Unclosed,
@@ -118,8 +134,8 @@ impl Written {
         if let Some(name) = text.strip_prefix("vault:") {
             return Written::Vault(name.to_owned());
         }
-        if text.starts_with("keyring:") {
-            return Written::Later(text.to_owned());
+        if let Some(name) = text.strip_prefix("keyring:") {
+            return Written::Keyring(name.to_owned());
         }
         Written::Text(Secret::new(text))
     }
@@ -136,7 +152,11 @@ impl Written {
                 Ok(found) => found.ok_or_else(|| CredentialError::NotInVault(name.clone())),
                 Err(error) => Err(CredentialError::Vault(format!("{error}; {}", error.hint()))),
             },
-            Written::Later(reference) => Err(CredentialError::Later(reference.clone())),
+            Written::Keyring(name) => keyring::look_up(name, environment),
+            Written::Behind(word, written) => {
+                let secret = written.resolve(environment, vault)?;
+                Ok(Secret::new(format!("{word} {}", secret.reveal())))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod answer;
 mod connect;
 mod credential;
 mod ear;
+mod egress;
 mod error;
 mod gateway;
 mod http;
@@ -17,6 +18,7 @@ mod link;
 mod oauth;
 mod openapi;
 mod otlp;
+mod outlet;
 mod pass;
 mod person;
 mod process;
@@ -29,12 +31,16 @@ mod upstreams;
 mod vault;
 
 pub use answer::{CallResult, Content};
-pub use credential::{CredentialError, Environment, Secret, Written};
+pub use credential::{
+    Credential, CredentialError, Credentials, CredentialsError, Environment, HostUse, Secret, ServerUse, Written,
+};
+pub use egress::{Barred, Crossed, Egress, EgressSettings, Limits, Resolver, Roots};
 pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
 pub use otlp::{Otlp, OtlpError};
+pub use outlet::{AuditSink, AuditSinkError};
 pub use pass::{Made, Pass, Past, Stopped};
 pub use person::{Answer, Person, Question};
 pub use refusal::Refusal;

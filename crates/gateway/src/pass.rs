@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::gateway::{Found, Gateway};
 use crate::refusal::Refusal;
-use ends::Ends;
+pub(crate) use ends::Ends;
 use rate::Rates;
 
 /// How long one call may take where the policy says nothing.

@@ -1,6 +1,7 @@
 //! The upstream servers that the operator configured: the `servers` section, or a `mcpServers` file.
 
 pub(crate) mod entry;
+mod given;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

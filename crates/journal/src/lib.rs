@@ -12,6 +12,7 @@ mod chain;
 mod event;
 mod head;
 mod id;
+mod outlet;
 mod record;
 mod text;
 mod trace;
@@ -23,6 +24,7 @@ pub use event::{
     Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage, files_out, output_parts,
 };
 pub use id::{ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
+pub use outlet::{Delivery, Outlet, Undelivered};
 pub use record::{Cause, RecordError, Recorded, Recorder};
 pub use text::Text;
 

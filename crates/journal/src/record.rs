@@ -7,8 +7,8 @@ use crate::{Event, EventError, Hash, SessionId};
 
 /// Writes events down, in order.
 pub trait Recorder: Send + Sync {
-    /// Returns once the event is committed. On an error it is not written, and the act that it
-    /// describes must not happen.
+    /// Returns once the event is committed, and taken by every sink that must have it. On an error
+    /// the act that it describes must not happen.
     fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
 }
 
@@ -85,6 +85,15 @@ pub enum RecordError {
         #[source]
         source: Cause,
     },
+    /// The event is written, but a sink that must have it did not take it.
+    #[error("{sink} did not take the event in time")]
+    Sink {
+        /// The sink.
+        sink: String,
+        /// What it said.
+        #[source]
+        source: Cause,
+    },
     /// The journal was closed while the event waited.
     #[error("the journal is closed")]
     Ended,
@@ -105,6 +114,7 @@ impl RecordError {
             RecordError::Locked { .. } => "store.locked",
             RecordError::Damaged { .. } => "store.damaged",
             RecordError::Write { .. } => "store.write",
+            RecordError::Sink { .. } => "audit.sink",
             RecordError::Ended => "store.closed",
         }
     }
@@ -120,6 +130,9 @@ impl RecordError {
                 Some("run `ringfence audit verify`, then restore the data folder from a copy or move it away")
             }
             RecordError::Forked { .. } => Some("run `ringfence audit verify`"),
+            RecordError::Sink { .. } => {
+                Some("look at the sink's endpoint; nothing happens without it while `audit.sinks` says `durable: true`")
+            }
             RecordError::NotOwned { .. }
             | RecordError::Closed { .. }
             | RecordError::Event { .. }

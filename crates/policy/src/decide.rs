@@ -216,6 +216,18 @@ impl RuleSet {
         }
     }
 
+    /// What the denylist says about a name at the far end of an allowed host.
+    pub(crate) fn alias(&self, request: &HostRequest) -> Decision {
+        if reserved(&request.host) {
+            return Decision::new(Verdict::Deny, "builtin.hosts");
+        }
+        let denylist = self.draft.net.iter().flat_map(|net| net.denylist.iter().enumerate());
+        match denylist.into_iter().find(|(_, rule)| rule.forbids(request)) {
+            Some((index, _)) => self.decide(Verdict::Deny, &format!("net.denylist[{index}]")),
+            None => Decision::new(Verdict::Allow, "builtin.hosts"),
+        }
+    }
+
     /// Whether a rule about the request's host names methods or paths.
     pub(crate) fn inspects(&self, request: &HostRequest) -> bool {
         self.draft.net.as_ref().is_some_and(|net| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::draft::Draft;
 use crate::policy::Policy;
-use crate::units::{Bytes, Cpus, Period};
+use crate::units::{Bytes, Cpus, Period, Rate};
 
 /// What a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -162,6 +162,7 @@ fn topic(key: &str, value: Option<&Value>) -> Topic {
     match section {
         "fs" if key.starts_with("fs.deny") => Topic::Hidden,
         "fs" => Topic::Mount,
+        "net" if key.starts_with("net.limits.") => Topic::Limit,
         "net" if value.is_some_and(|rule| rule.get("addresses").is_some()) => Topic::PrivateReach,
         "net" => Topic::HostReach,
         "proc" => Topic::Limit,
@@ -266,7 +267,9 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
         "data.pii.names" => place(&["dictionary", "keys"]),
         "data.secrets" => place(&["redact", "off"]),
         "proc.cpu_quota" => text.parse().ok().map(|cpus: Cpus| i128::from(cpus.as_millis())),
+        "net.limits.rate" => text.parse().ok().map(|rate: Rate| i128::from(rate.hourly())),
         key if key.starts_with("proc.")
+            || key.starts_with("net.limits.")
             || key.starts_with("data.return")
             || key.starts_with("tools.")
             || key == "approvals.timeout" =>

@@ -174,40 +174,53 @@ impl Policy {
 
     fn explain_limit(&self, key: &str) -> Explanation {
         let values = self.limit_values();
-        let short = key.strip_prefix("proc.").unwrap_or(key);
-        let Some((name, value)) = values.iter().find(|(name, _)| *name == short) else {
-            let known: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
-            let next = nearest(short, &known).map(|known| format!("did you mean `{known}`?"));
+        let named = |known: &str| known == key || last_part(known) == key;
+        let Some((name, value)) = values.iter().find(|(known, _)| named(known)) else {
+            let known: Vec<&str> = values.iter().map(|(known, _)| last_part(known)).collect();
+            let next = nearest(last_part(key), &known).map(|known| format!("did you mean `{known}`?"));
             return stated(format!("`{key}` is not a limit, known are {}", known.join(", ")), next);
         };
-        let above = self.layers().get(1).and_then(|layer| layer.draft.proc.as_ref());
-        let above = above.and_then(|proc| serde_json::to_value(proc).ok());
-        let most = match above.as_ref().and_then(|above| above.get(short)) {
+        let above = self
+            .layers()
+            .get(1)
+            .and_then(|layer| serde_json::to_value(&layer.draft).ok());
+        let above = above
+            .as_ref()
+            .and_then(|above| above.pointer(&format!("/{}", name.replace('.', "/"))));
+        let most = match above {
             Some(most) => format!(", the ceiling allows {}", plain(most)),
             None => String::new(),
         };
-        let next = format!("set `proc.{name}` in the policy, or `--set proc.{name}=…`");
-        stated(format!("`proc.{name}` is {value}{most}"), Some(next))
+        let next = format!("set `{name}` in the policy, or `--set {name}=…`");
+        stated(format!("`{name}` is {value}{most}"), Some(next))
     }
 
-    fn limit_values(&self) -> [(&'static str, String); 8] {
+    fn limit_values(&self) -> [(&'static str, String); 11] {
         let period = |duration| {
             crate::units::Period::new(duration)
                 .map(|p| p.to_string())
                 .unwrap_or_default()
         };
         let limits = self.limits();
+        let net = self.net_limits();
         [
-            ("cpu_quota", limits.cpu.to_string()),
-            ("mem_limit", limits.memory.to_string()),
-            ("wall_timeout", period(limits.wall)),
-            ("cpu_time", period(limits.cpu_time)),
-            ("lifetime", period(limits.lifetime)),
-            ("fork_limit", limits.processes.to_string()),
-            ("open_files", limits.open_files.to_string()),
-            ("output", limits.output.to_string()),
+            ("proc.cpu_quota", limits.cpu.to_string()),
+            ("proc.mem_limit", limits.memory.to_string()),
+            ("proc.wall_timeout", period(limits.wall)),
+            ("proc.cpu_time", period(limits.cpu_time)),
+            ("proc.lifetime", period(limits.lifetime)),
+            ("proc.fork_limit", limits.processes.to_string()),
+            ("proc.open_files", limits.open_files.to_string()),
+            ("proc.output", limits.output.to_string()),
+            ("net.limits.connections", net.connections.to_string()),
+            ("net.limits.rate", net.rate.to_string()),
+            ("net.limits.bytes", net.bytes.to_string()),
         ]
     }
+}
+
+fn last_part(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 fn stated(sentence: String, next: Option<String>) -> Explanation {

@@ -3,7 +3,7 @@
 
 use crate::data::{DataDraft, PiiDraft, ReturnDraft};
 use crate::draft::{ApprovalsDraft, AuditDraft, Draft, FsDraft, MountDraft, ProcDraft};
-use crate::net::NetDraft;
+use crate::net::{NetDraft, NetLimitsDraft};
 use crate::tools::ToolsDraft;
 
 impl Draft {
@@ -89,6 +89,13 @@ fn net(base: &NetDraft, over: &NetDraft) -> NetDraft {
         presets: add(&base.presets, &over.presets),
         allowlist: add(&base.allowlist, &over.allowlist),
         denylist: add(&base.denylist, &over.denylist),
+        limits: both(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
+            NetLimitsDraft {
+                connections: over.connections.or(base.connections),
+                rate: over.rate.or(base.rate),
+                bytes: over.bytes.or(base.bytes),
+            }
+        }),
     }
 }
 

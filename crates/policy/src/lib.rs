@@ -54,7 +54,7 @@ pub use preset::{NetPreset, preset_text, presets};
 pub use schema::schema;
 
 pub use data::{DataDraft, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, ReturnDraft, Secrets};
-pub use net::{HostRequest, HostRule, Method, NetDraft, Scheme};
+pub use net::{HostRequest, HostRule, Method, NetDraft, NetLimits, NetLimitsDraft, Scheme};
 pub use tools::{Condition, Expression, ExpressionError, Folder, History, ToolRule, ToolsDraft};
 
 pub use address::AddressKind;

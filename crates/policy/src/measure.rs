@@ -1,13 +1,15 @@
 //! Measures what a draft asks for against a ceiling, key by key.
 
-use std::fmt::Display;
+use std::cmp::Ordering;
+use std::fmt::{self, Display};
 
 use crate::ceiling::Excess;
 use crate::data::{DataDraft, PiiDraft, ReturnDraft};
 use crate::decide::{Verdict, allow_rules};
 use crate::draft::{ApprovalsDraft, Approver, AuditDraft, Draft, ProcDraft};
-use crate::net::{HostRule, NetDraft, Scheme};
+use crate::net::{HostRule, NetDraft, NetLimitsDraft, Scheme};
 use crate::tools::{ToolRule, ToolsDraft};
+use crate::units::Rate;
 
 /// Collects every key that is too much.
 #[derive(Debug, Default)]
@@ -28,6 +30,26 @@ impl Stricter {
             Self::Less => asked > most,
             Self::More => asked < most,
         }
+    }
+}
+
+/// A rate on the scale of limits: one that lets more through in any way is the greater.
+#[derive(Clone, Copy, PartialEq)]
+struct Often(Rate);
+
+impl PartialOrd for Often {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match (self.0.exceeds(other.0), other.0.exceeds(self.0)) {
+            (true, _) => Some(Ordering::Greater),
+            (false, true) => Some(Ordering::Less),
+            (false, false) => Some(Ordering::Equal),
+        }
+    }
+}
+
+impl Display for Often {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -110,7 +132,24 @@ impl Measure {
         }
         // Unasked, an open default of the ceiling is not taken over.
         let default = asked.default.and(default);
-        NetDraft { default, ..full }
+        let limits = Some(self.net_limits(&asked, &top));
+        NetDraft {
+            default,
+            limits,
+            ..full
+        }
+    }
+
+    fn net_limits(&mut self, asked: &NetDraft, top: &NetDraft) -> NetLimitsDraft {
+        let of = |net: &NetDraft| net.limits.clone().unwrap_or_default();
+        let builtin = Draft::builtin().net.unwrap_or_default();
+        let [a, b, t] = [of(asked), of(&builtin), of(top)];
+        let rate = [a.rate, b.rate, t.rate].map(|rate| rate.map(Often));
+        NetLimitsDraft {
+            connections: self.number("net.limits.connections", [a.connections, b.connections, t.connections]),
+            rate: self.number("net.limits.rate", rate).map(|often| often.0),
+            bytes: self.number("net.limits.bytes", [a.bytes, b.bytes, t.bytes]),
+        }
     }
 
     pub(crate) fn tools(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> ToolsDraft {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use ipnet::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -16,6 +16,7 @@ use crate::decide::Verdict;
 use crate::draft::nullable;
 use crate::host::{Host, HostPattern};
 use crate::preset::NetPreset;
+use crate::units::{Bytes, Rate};
 use crate::url::{UrlPath, UrlPathPattern};
 
 /// `net` as written.
@@ -38,6 +39,49 @@ pub struct NetDraft {
     /// What may not be reached; wins over everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "denylist")]
     pub denylist: Vec<HostRule>,
+    /// How much may cross.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<NetLimitsDraft>,
+}
+
+/// `net.limits`: how much of the network one session may use.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NetLimitsDraft {
+    /// Connections at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<NonZeroU32>,
+    /// How often a connection may be opened or a request sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Bytes in both directions, in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+}
+
+/// How much of the network one session may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NetLimits {
+    /// Connections at once.
+    pub connections: u32,
+    /// How often a connection may be opened or a request sent.
+    pub rate: Rate,
+    /// Bytes in both directions, in all.
+    pub bytes: Bytes,
+}
+
+impl NetDraft {
+    /// The limits of a complete draft; `None` if one is missing.
+    pub(crate) fn complete_limits(&self) -> Option<NetLimits> {
+        let limits = self.limits.as_ref()?;
+        Some(NetLimits {
+            connections: limits.connections?.get(),
+            rate: limits.rate?,
+            bytes: limits.bytes?,
+        })
+    }
 }
 
 /// One rule about hosts; what is not written does not narrow it, except that an allow rule
@@ -241,7 +285,7 @@ impl HostRule {
     }
 
     /// Whether this rule allows the request, as far as the request is known.
-    pub(crate) fn allows(&self, request: &HostRequest) -> bool {
+    pub fn allows(&self, request: &HostRequest) -> bool {
         let scheme = self.scheme.unwrap_or(Scheme::Https);
         self.host.matches(&request.host)
             && request.scheme == scheme

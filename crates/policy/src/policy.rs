@@ -11,7 +11,7 @@ use crate::data::DataDraft;
 use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
 use crate::draft::{Access, ApprovalsDraft, Draft, JournalOutput};
 use crate::glob::Glob;
-use crate::net::{HostRequest, NetDraft};
+use crate::net::{HostRequest, NetDraft, NetLimits};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
 use crate::tools::{History, ToolsDraft};
@@ -49,6 +49,7 @@ pub struct Policy {
     fs: Fs,
     env: BTreeMap<String, String>,
     net: NetDraft,
+    net_limits: NetLimits,
     limits: Limits,
     tools: ToolsDraft,
     audit: Audit,
@@ -148,6 +149,7 @@ impl Policy {
             digest: digest(&layers)?,
             fs,
             env: full.env.clone().unwrap_or_default(),
+            net_limits: full.net.as_ref()?.complete_limits()?,
             net: full.net.clone()?,
             limits,
             tools: full.tools.clone()?,
@@ -179,6 +181,11 @@ impl Policy {
     /// The network.
     pub const fn net(&self) -> &NetDraft {
         &self.net
+    }
+
+    /// How much of the network a session may use.
+    pub const fn net_limits(&self) -> NetLimits {
+        self.net_limits
     }
 
     /// Limits of programs.
@@ -280,6 +287,12 @@ impl Policy {
         let host = self.layers.iter().flat_map(|layer| layer.host(request));
         let resolved = self.layers.iter().map(|layer| layer.resolved(address, request));
         strictest(host.chain(resolved))
+    }
+
+    /// Whether a name that the request's host is only another name of (`CNAME`) is forbidden by name. What no rule names
+    /// is allowed: the question is about the far end of a host that was allowed already.
+    pub fn alias(&self, request: &HostRequest) -> Decision {
+        strictest(self.layers.iter().map(|layer| layer.alias(request)))
     }
 
     /// Whether method and path of each request to this host must be seen to decide.

@@ -239,10 +239,14 @@ impl Rate {
         self.per
     }
 
+    /// How many it lets through in an hour.
+    pub(crate) fn hourly(self) -> u64 {
+        u64::from(self.count) * (3_600 / self.per.window().as_secs())
+    }
+
     /// Whether this rate lets more through than `other`, over an hour or in one burst.
     pub fn exceeds(self, other: Self) -> bool {
-        let hourly = |rate: Self| u64::from(rate.count) * (3_600 / rate.per.window().as_secs());
-        hourly(self) > hourly(other) || (self.count > other.count && self.per.window() <= other.per.window())
+        self.hourly() > other.hourly() || (self.count > other.count && self.per.window() <= other.per.window())
     }
 }
 

@@ -7,9 +7,9 @@ use ringfence_journal::{Record, SessionId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
-use crate::Store;
 use crate::check;
 use crate::database::{self, ReadError, signed};
+use crate::{Missed, Store};
 
 /// Rows that are read at once: bounds memory.
 const PAGE: i64 = 500;
@@ -71,6 +71,26 @@ impl Store {
             .await
             .map_err(ReadError::Database)?;
         rows.iter().map(record).collect()
+    }
+
+    /// What sinks did not take, in this process or another.
+    pub async fn undelivered(&self) -> Result<Vec<Missed>, ReadError> {
+        const TABLE: &str = "undelivered";
+        let mut reader = self.reader().await?;
+        let rows = sqlx::query("SELECT sink, records, since, last, reason FROM undelivered ORDER BY sink")
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        let missed = |row: &SqliteRow| {
+            Ok(Missed {
+                sink: database::parsed(row, TABLE, "sink")?,
+                records: database::number(row, TABLE, "records")?,
+                since: database::parsed(row, TABLE, "since")?,
+                last: database::parsed(row, TABLE, "last")?,
+                reason: database::parsed(row, TABLE, "reason")?,
+            })
+        };
+        rows.iter().map(missed).collect()
     }
 
     /// The journal from its last `count` records on, as it grows.

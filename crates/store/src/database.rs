@@ -21,6 +21,7 @@ const APPLICATION: i64 = 0x7266_6e63;
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_journal.sql"),
     include_str!("../migrations/0002_tokens.sql"),
+    include_str!("../migrations/0003_undelivered.sql"),
 ];
 
 /// How long a connection waits for another process's commit.

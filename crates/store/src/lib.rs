@@ -33,4 +33,4 @@ pub use token::{AccessToken, Scope, Secret, TokenError};
 
 pub use audit::{Contents, ExportError, Numbered, Tail};
 pub use database::ReadError;
-pub use sink::{Sink, SinkError};
+pub use sink::{Missed, Remote, Sink, SinkError};

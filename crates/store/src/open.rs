@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 use crate::database::{self, ReadError, Trouble};
 use crate::home::{Found, Home, MarkError};
-use crate::sink::{Sink, SinkError, Sinks};
+use crate::sink::{Remote, Sink, SinkError, Sinks};
 use crate::writer::{Command, Ending, Writer};
 
 /// Commands that may wait for the writer before their senders wait too.
@@ -198,6 +198,11 @@ impl Store {
 
     /// As [`Store::open`], with live sinks that get every record after its commit.
     pub async fn open_with(home: &Path, sinks: &[Sink]) -> Result<Store, OpenError> {
+        Store::open_to(home, sinks, Vec::new()).await
+    }
+
+    /// As [`Store::open_with`], also with sinks behind the network.
+    pub async fn open_to(home: &Path, sinks: &[Sink], remotes: Vec<Remote>) -> Result<Store, OpenError> {
         let path = home.to_owned();
         let opened = tokio::task::spawn_blocking(move || Opened::at(&path)).await;
         // The thread broke, or the process ends.
@@ -205,7 +210,7 @@ impl Store {
             path: home.to_owned(),
             source: io::Error::other(error),
         })??;
-        let sinks = Sinks::start(sinks).map_err(OpenError::Sink)?;
+        let sinks = Sinks::start(sinks, remotes).map_err(OpenError::Sink)?;
         Ok(Store::start(opened, sinks))
     }
 

@@ -1,26 +1,35 @@
-//! Live sinks: every record goes on after its commit to files and syslog.
+//! Live sinks: every record goes on after its commit to files, syslog and what lies behind the network.
 //!
-//! A sink never delays an act: each has a thread and a bounded queue of its own, and what does
-//! not fit is counted and said in the log.
+//! A sink never delays an act unless it must have the record first: each has a thread or task and a bounded queue of its
+//! own, and what does not fit is counted, said in the log and kept in the database.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
 use ringfence_journal::Record;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 mod file;
+mod remote;
 mod syslog;
+mod tally;
+
+pub use remote::Remote;
+pub(crate) use remote::Taking;
+pub use tally::Missed;
+pub(crate) use tally::Tally;
+
+use remote::Line;
 
 /// Records that may wait for a sink before they are dropped.
 const QUEUE: usize = 4096;
 
-/// How long the end waits for a sink that still has lines.
+/// How long the end waits for sinks that still have records.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where records go besides the journal.
@@ -64,110 +73,118 @@ pub enum SinkError {
 }
 
 /// What takes one record; an error means that the record was dropped.
-trait Outlet: Send + 'static {
+trait Drain: Send + 'static {
     fn send(&mut self, record: &Record) -> io::Result<()>;
 }
 
-pub(crate) struct Sinks(Vec<Feed>);
+pub(crate) struct Sinks {
+    near: Vec<Feed>,
+    far: Vec<Line>,
+}
 
+/// A sink of this machine.
 struct Feed {
-    name: String,
+    tally: Arc<Tally>,
     queue: SyncSender<Arc<Record>>,
-    dropped: Arc<AtomicU64>,
     thread: thread::JoinHandle<()>,
 }
 
 impl Sinks {
     /// Opens every sink; one that cannot be opened stops the start.
-    pub(crate) fn start(sinks: &[Sink]) -> Result<Sinks, SinkError> {
-        let feeds = sinks.iter().map(|sink| match sink {
+    pub(crate) fn start(sinks: &[Sink], remotes: Vec<Remote>) -> Result<Sinks, SinkError> {
+        let near = sinks.iter().map(|sink| match sink {
             Sink::File { path } => {
-                let outlet = file::Lines::open(path.clone()).map_err(|source| SinkError::File {
+                let drain = file::Lines::open(path.clone()).map_err(|source| SinkError::File {
                     path: path.clone(),
                     source,
                 })?;
-                Feed::start(format!("file `{}`", path.display()), outlet)
+                Feed::start(format!("file `{}`", path.display()), drain)
             }
             Sink::Syslog { path } => {
-                let outlet = syslog::Syslog::open(path.clone()).map_err(|source| SinkError::Syslog {
+                let drain = syslog::Syslog::open(path.clone()).map_err(|source| SinkError::Syslog {
                     path: path.clone(),
                     source,
                 })?;
-                Feed::start(format!("syslog `{}`", path.display()), outlet)
+                Feed::start(format!("syslog `{}`", path.display()), drain)
             }
         });
-        feeds.collect::<Result<_, _>>().map(Sinks)
+        Ok(Sinks {
+            near: near.collect::<Result<_, _>>()?,
+            far: remotes.into_iter().map(Line::start).collect(),
+        })
     }
 
-    /// Hands committed records on; never waits.
-    pub(crate) fn feed(&self, records: &[Record]) {
-        if self.0.is_empty() {
-            return;
+    /// Hands committed records on; never waits. What comes back is what must be waited for.
+    pub(crate) fn feed(&self, records: &[Record]) -> Taking {
+        let mut taking = Taking::default();
+        if self.near.is_empty() && self.far.is_empty() {
+            return taking;
         }
         for record in records {
             let record = Arc::new(record.clone());
-            for feed in &self.0 {
-                match feed.queue.try_send(Arc::clone(&record)) {
-                    Ok(()) => {}
-                    Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                        count(&feed.dropped, &feed.name);
-                    }
+            for feed in &self.near {
+                feed.tally.came(&record);
+                if feed.queue.try_send(Arc::clone(&record)).is_err() {
+                    feed.tally.missed(&record, "its queue is full");
                 }
             }
+            for line in &self.far {
+                line.offer(&record, &mut taking);
+            }
         }
+        taking
+    }
+
+    /// What each sink did so far.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = &Arc<Tally>> {
+        let near = self.near.iter().map(|feed| &feed.tally);
+        near.chain(self.far.iter().map(|line| &line.tally))
     }
 
     /// Waits a while for what the sinks still have.
-    pub(crate) async fn finish(self) {
-        for Feed {
-            name,
-            queue,
-            dropped,
-            thread,
-        } in self.0
-        {
-            drop(queue);
+    pub(crate) async fn finish(self) -> Vec<Arc<Tally>> {
+        let deadline = Instant::now() + PATIENCE;
+        let near = self.near.into_iter().map(Feed::end).collect::<Vec<_>>();
+        let far = self.far.into_iter().map(Line::end).collect::<Vec<_>>();
+        let mut tallies = Vec::new();
+        for (tally, thread) in near {
             let joined = tokio::task::spawn_blocking(move || thread.join());
-            if !matches!(tokio::time::timeout(PATIENCE, joined).await, Ok(Ok(Ok(())))) {
-                tracing::warn!(sink = name, "the sink did not finish in time");
+            if !matches!(tokio::time::timeout_at(deadline, joined).await, Ok(Ok(Ok(())))) {
+                tally.abandoned();
             }
-            let dropped = dropped.load(Ordering::Relaxed);
-            if dropped > 0 {
-                tracing::warn!(sink = name, dropped, "records were not delivered to a sink");
-            }
+            tallies.push(tally);
         }
-    }
-}
-
-/// Counts a dropped record; says so at the first, and at each power of two.
-fn count(dropped: &AtomicU64, name: &str) {
-    let total = dropped.fetch_add(1, Ordering::Relaxed) + 1;
-    if total.is_power_of_two() {
-        tracing::warn!(sink = name, dropped = total, "records are not delivered to a sink");
+        for end in far {
+            tallies.push(end.by(deadline).await);
+        }
+        for tally in &tallies {
+            tally.say();
+        }
+        tallies
     }
 }
 
 impl Feed {
-    fn start(name: String, mut outlet: impl Outlet) -> Result<Feed, SinkError> {
+    fn start(name: String, mut drain: impl Drain) -> Result<Feed, SinkError> {
         let (queue, inbox) = mpsc::sync_channel::<Arc<Record>>(QUEUE);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let (counter, label) = (Arc::clone(&dropped), name.clone());
+        let tally = Arc::new(Tally::new(name));
+        let counter = Arc::clone(&tally);
         let thread = thread::Builder::new()
             .name("audit-sink".to_owned())
             .spawn(move || {
                 for record in inbox {
-                    if let Err(error) = outlet.send(&record) {
-                        tracing::debug!(sink = label, %error, "a record was not delivered");
-                        count(&counter, &label);
+                    match drain.send(&record) {
+                        Ok(()) => counter.taken(&record),
+                        Err(error) => counter.missed(&record, &error.to_string()),
                     }
                 }
             })
             .map_err(SinkError::Thread)?;
-        Ok(Feed {
-            name,
-            queue,
-            dropped,
-            thread,
-        })
+        Ok(Feed { tally, queue, thread })
+    }
+
+    /// Nothing more comes.
+    fn end(self) -> (Arc<Tally>, thread::JoinHandle<()>) {
+        (self.tally, self.thread)
     }
 }

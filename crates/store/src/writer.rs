@@ -7,6 +7,7 @@
 //! writer's own task. What waits, for the disk or for another process, waits on a thread that may.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_journal::{Event, LeaseId, Link, Principal, RecordError, Recorded, SessionId, Signer};
@@ -14,11 +15,11 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
 
-use crate::database::{Trouble, record_error};
+use crate::database::{Trouble, record_error, signed};
 use crate::home::Home;
 use crate::open::Opened;
 use crate::session::{AdoptError, Opening};
-use crate::sink::Sinks;
+use crate::sink::{Sinks, Taking, Tally};
 use crate::stop::Target;
 
 mod batch;
@@ -105,8 +106,16 @@ enum Wait {
 
 /// What became of some commands.
 enum Written {
-    /// All were answered.
+    /// All were answered, or will be.
     Answered,
+    /// Another process is writing: nothing has happened.
+    Locked(Vec<Command>),
+}
+
+/// What became of a commit.
+enum Committed {
+    /// It is done; sinks that must have its records get them.
+    Done(Taking),
     /// Another process is writing: nothing has happened.
     Locked(Vec<Command>),
 }
@@ -174,6 +183,11 @@ impl Writer {
     }
 
     async fn end(mut self, ending: Ending) {
+        let tallies = self.sinks.finish().await;
+        if let Err(error) = self.connection.busy_timeout(self.patience) {
+            tracing::debug!(%error, "the database does not wait");
+        }
+        note_missed(&self.connection, tallies.iter());
         match ending {
             Ending::Fold => {
                 self.fold.settle().await;
@@ -186,7 +200,6 @@ impl Writer {
             // Dropping it would fold too; the process ends now, and its descriptors with it.
             Ending::Leave => std::mem::forget(self.connection),
         }
-        self.sinks.finish().await;
     }
 
     /// Writes here what is quick, elsewhere what may wait.
@@ -235,12 +248,11 @@ impl Writer {
         };
         self.fold.look();
         match outcome {
-            Ok(Written::Answered) => {
-                for answer in answers {
-                    answer(None);
-                }
+            Ok(Committed::Done(taking)) => {
+                reply(answers, taking);
+                note_missed(&self.connection, self.sinks.tallies());
             }
-            Ok(locked @ Written::Locked(_)) => return locked,
+            Ok(Committed::Locked(again)) => return Written::Locked(again),
             Err(error) => {
                 let error = record_error(error);
                 tracing::error!(code = error.code(), %error, events = answers.len(), "nothing was written");
@@ -283,16 +295,15 @@ impl Writer {
         commands: Vec<Command>,
         wait: Wait,
         answers: &mut Vec<Answer>,
-    ) -> Result<Written, rusqlite::Error> {
+    ) -> Result<Committed, rusqlite::Error> {
         match plain.insert(&self.connection) {
             Ok(()) => {
                 plain.settle(commands, answers);
                 self.owned.extend(plain.changed);
-                self.sinks.feed(&plain.records);
-                Ok(Written::Answered)
+                Ok(Committed::Done(self.sinks.feed(&plain.records)))
             }
             Err(error) => match Trouble::of_write(&error) {
-                Trouble::Locked if wait == Wait::Never => Ok(Written::Locked(commands)),
+                Trouble::Locked if wait == Wait::Never => Ok(Committed::Locked(commands)),
                 // Somebody else wrote to one of the chains: one by one, the others are still written.
                 Trouble::Taken => self.commit(commands, wait, answers),
                 Trouble::Locked | Trouble::Full | Trouble::Damaged | Trouble::Other => {
@@ -308,10 +319,10 @@ impl Writer {
         commands: Vec<Command>,
         wait: Wait,
         answers: &mut Vec<Answer>,
-    ) -> Result<Written, rusqlite::Error> {
+    ) -> Result<Committed, rusqlite::Error> {
         let mut outcome = match self.connection.execute_batch("BEGIN IMMEDIATE") {
             Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
-                return Ok(Written::Locked(commands));
+                return Ok(Committed::Locked(commands));
             }
             begun => begun,
         };
@@ -340,14 +351,49 @@ impl Writer {
                 tracing::warn!(%error, "the mark beside the signing key did not move");
             }
         }
-        self.sinks.feed(&done.records);
-        Ok(Written::Answered)
+        Ok(Committed::Done(self.sinks.feed(&done.records)))
     }
 
     /// Some failures end the transaction by themselves; then there is nothing to roll back.
     fn roll_back(&mut self) {
         if let Err(error) = self.connection.execute_batch("ROLLBACK") {
             tracing::debug!(%error, "no transaction was left to roll back");
+        }
+    }
+}
+
+/// Tells whoever asked, once the sinks that must have the records took them.
+fn reply(answers: Vec<Answer>, taking: Taking) {
+    if taking.is_empty() {
+        return answers.into_iter().for_each(|answer| answer(None));
+    }
+    // The next commit does not wait for this one's sinks.
+    tokio::spawn(async move {
+        let failed = taking.all().await.err();
+        if let Some(error) = &failed {
+            tracing::error!(code = error.code(), %error, events = answers.len(), "nothing happens without the sink");
+        }
+        for answer in answers {
+            answer(failed.clone());
+        }
+    });
+}
+
+/// Keeps what sinks missed for whoever looks at the journal; what cannot be kept now is kept with the next commit.
+fn note_missed<'a>(connection: &Connection, tallies: impl Iterator<Item = &'a Arc<Tally>>) {
+    for tally in tallies {
+        let Some((count, reason)) = tally.unsaid() else {
+            continue;
+        };
+        let now = jiff::Timestamp::now().to_string();
+        let noted = connection.execute(
+            "INSERT INTO undelivered (sink, records, since, last, reason) VALUES (?1, ?2, ?3, ?3, ?4)
+                ON CONFLICT (sink) DO UPDATE SET records = records + ?2, last = ?3, reason = ?4",
+            rusqlite::params![tally.name, signed(count), now, reason],
+        );
+        if let Err(error) = noted {
+            tracing::warn!(%error, sink = tally.name, "what a sink missed is not written down yet");
+            tally.still_unsaid(count);
         }
     }
 }

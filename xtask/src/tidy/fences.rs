@@ -15,8 +15,8 @@ const KEPT: [(&str, &[&str], &str); 9] = [
     ("axum", &["server"], "only `server` serves HTTP"),
     (
         "hyper",
-        &["server", "probe"],
-        "only `server` serves HTTP, and `probe` in an internet of its own",
+        &["gateway", "probe", "server"],
+        "only `server` serves HTTP, `gateway` where it is a proxy, and `probe` in an internet of its own",
     ),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
     ("sqlx", &["store"], "only `store` links a database"),

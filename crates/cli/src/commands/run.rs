@@ -207,6 +207,7 @@ pub(crate) fn parts(home: PathBuf, config: &Config, chosen: Chosen) -> ringfence
         python: config.python.clone(),
         servers: chosen.servers,
         server_policies: chosen.policies,
+        credentials: config.credentials.clone(),
         environment: servers::environment(),
         front: None,
     }

@@ -39,6 +39,10 @@ impl Chosen {
             policies.extend(self::policies(&more, &folder)?);
             servers = servers.and(more).map_err(|error| unread(&name, &error))?;
         }
+        let servers = servers.with(&config.credentials).map_err(|error| {
+            let name = config.path.as_deref().unwrap_or(Path::new("ringfence.yaml"));
+            unread(&name.display().to_string(), &error)
+        })?;
         Ok(Chosen { servers, policies })
     }
 

@@ -18,6 +18,7 @@ mod programs;
 mod serve;
 mod serving;
 mod setting;
+mod sinks;
 mod token;
 mod tools;
 mod vault;

@@ -25,6 +25,7 @@ fn settings(home: &Path) -> Settings {
         python: None,
         servers: ringfence_gateway::Servers::default(),
         server_policies: std::collections::BTreeMap::new(),
+        credentials: ringfence_gateway::Credentials::default(),
         checkers: ringfence_engine::Tools::default(),
         environment: std::sync::Arc::new(|_| None),
         front: None,

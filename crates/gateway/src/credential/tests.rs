@@ -30,10 +30,6 @@ fn values_are_read_from_where_they_are_written() {
         "vault:github",
         Err("the vault has no secret `github`; set it with `ringfence vault set github`"),
     );
-    check(
-        "keyring:github",
-        Err("`keyring:github` comes with the door out; until then use `vault:NAME`, `env:NAME` or `file:PATH`"),
-    );
 }
 
 #[test]

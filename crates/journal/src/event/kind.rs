@@ -265,6 +265,20 @@ impl Kind {
         matches!(self, Kind::ExecutionEnded { .. } | Kind::SessionClosed { .. })
     }
 
+    /// Whether it says that something was refused, reached its limit or is not as it was.
+    pub fn is_warning(&self) -> bool {
+        matches!(
+            self,
+            Kind::Violation { .. }
+                | Kind::LimitHit { .. }
+                | Kind::Refused { .. }
+                | Kind::CallRefused { .. }
+                | Kind::ToolDrifted { .. }
+                | Kind::EgressRefused { .. }
+                | Kind::CredentialMisused { .. }
+        )
+    }
+
     /// The name under which it is written, such as `session_opened`.
     pub fn name(&self) -> &'static str {
         match self {

@@ -51,6 +51,42 @@ fn every_number_above_the_ceiling_is_named() {
 }
 
 #[test]
+fn the_network_has_limits_under_the_ceiling() {
+    let all = ["net.limits.connections", "net.limits.rate", "net.limits.bytes"];
+    check(
+        "",
+        "net: { limits: { connections: 257, rate: 6001/min, bytes: 2GiB } }",
+        &all,
+    );
+    check(
+        "",
+        "net: { limits: { connections: 256, rate: 100/s, bytes: 1GiB } }",
+        &[],
+    );
+    check("", "net: { limits: { rate: 101/s } }", &["net.limits.rate"]);
+    check(
+        "net: { limits: { bytes: 4GiB } }",
+        "net: { limits: { bytes: 3GiB } }",
+        &[],
+    );
+
+    let limits = |ceiling: &str, asked: &str| {
+        let policy = draft(asked).under(&Ceiling::from_draft(draft(ceiling))).unwrap();
+        let limits = policy.net_limits();
+        (limits.connections, limits.rate.to_string(), limits.bytes.to_string())
+    };
+    let shown = |connections, rate: &str, bytes: &str| (connections, rate.to_owned(), bytes.to_owned());
+    let narrow = "net: { limits: { connections: 4, rate: 1/s } }";
+    assert_eq!(limits(narrow, ""), shown(4, "1/s", "1GiB"), "unasked, the stricter");
+    let wide = "net: { limits: { connections: 1024, bytes: 4GiB } }";
+    assert_eq!(
+        limits(wide, ""),
+        shown(256, "6000/min", "1GiB"),
+        "a ceiling grants nothing"
+    );
+}
+
+#[test]
 fn tool_patterns_must_be_contained() {
     let ceiling = "tools: { rules: [{ allow: 'github.list_*', rate: 60/min }, { ask: 'mail.*' }, { deny: 'x.*' }] }";
     check(

@@ -41,6 +41,15 @@ fn changes_are_told_in_words_weaker_first() {
         ],
     );
     check(
+        "net: { limits: { connections: 8 } }",
+        "net: { limits: { rate: 60/min, bytes: 2GiB } }",
+        &[
+            "weaker   `net.limits.bytes` changes from 1GiB to 2GiB",
+            "weaker   `net.limits.connections` changes from 8 to 256",
+            "stricter `net.limits.rate` changes from 6000/min to 60/min",
+        ],
+    );
+    check(
         "tools: { rules: [{ deny: a.x }] }",
         "tools: { rules: [{ allow: a.y }], max_calls: 5 }",
         &[

@@ -94,12 +94,18 @@ fn a_limit_is_explained_with_its_ceiling() {
     );
     check(
         &limit("mem_limt"),
-        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output\nhint: did you mean `mem_limit`?",
+        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output, connections, rate, bytes\nhint: did you mean `mem_limit`?",
     );
     let ceiling = Ceiling::from_draft(Draft::parse("proc: { wall_timeout: 1m }", "c").unwrap());
     let policy = Draft::empty().under(&ceiling).unwrap();
     let sentence = policy.explain(&limit("wall_timeout")).sentence;
     assert_eq!(sentence, "`proc.wall_timeout` is 30s, the ceiling allows 1m");
+    check(
+        &limit("net.limits.bytes"),
+        "`net.limits.bytes` is 1GiB\nhint: set `net.limits.bytes` in the policy, or `--set net.limits.bytes=…`",
+    );
+    let sentence = policy.explain(&limit("connections")).sentence;
+    assert_eq!(sentence, "`net.limits.connections` is 256, the ceiling allows 256");
     let next = policy.explain(&tool("a.b")).next;
     assert!(next.is_some_and(|next| next.contains("tools.rules")));
 }

@@ -10,6 +10,11 @@ fn scalars_replace_and_the_rest_stays() {
     let over = draft("proc: { mem_limit: 2GiB }\ntools: { default: ask }");
     let expected = draft("proc: { mem_limit: 2GiB, fork_limit: 8 }\ntools: { default: ask }");
     assert_eq!(base.layer(&over), expected);
+
+    let base = draft("net: { limits: { connections: 8, rate: 5/s } }");
+    let over = draft("net: { limits: { rate: 60/min, bytes: 1MiB } }");
+    let expected = draft("net: { limits: { connections: 8, rate: 60/min, bytes: 1MiB } }");
+    assert_eq!(base.layer(&over), expected);
 }
 
 #[test]

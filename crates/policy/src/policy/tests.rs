@@ -19,6 +19,12 @@ fn the_built_in_default_is_as_promised() {
         output: Bytes::mib(1),
     };
     assert_eq!(policy.limits(), &expected);
+    let network = crate::NetLimits {
+        connections: 256,
+        rate: "6000/min".parse().unwrap(),
+        bytes: Bytes::gib(1),
+    };
+    assert_eq!(policy.net_limits(), network);
     assert_eq!(policy.fs().mounts.len(), 2);
     assert_eq!(policy.fs().deny.len(), 14);
     assert_eq!(

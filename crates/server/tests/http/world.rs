@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringfence_engine::kept::Scope;
 use ringfence_engine::{Engine, Front, Settings};
-use ringfence_gateway::Servers;
+use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::{Principal, TokenId};
 use ringfence_policy::{Ceiling, Draft};
 use ringfence_server::{App, Auth, Endpoint, Hosts, Limits, Mcp, McpOptions};
@@ -63,6 +63,7 @@ impl World {
             python: None,
             servers: Servers::default(),
             server_policies: BTreeMap::new(),
+            credentials: Credentials::default(),
             checkers: ringfence_engine::Tools::default(),
             environment: Arc::new(|_| None),
             front: Some(front),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_engine::{Ask, Engine, Front, Program, Settings};
-use ringfence_gateway::Servers;
+use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::Principal;
 use ringfence_policy::{Ceiling, Draft};
 use ringfence_server::{Mcp, McpOptions, ServeError, serve_streams};
@@ -103,6 +103,7 @@ impl Setting {
             python: None,
             servers,
             server_policies: BTreeMap::new(),
+            credentials: Credentials::default(),
             checkers: ringfence_engine::Tools::default(),
             environment: Arc::new(|_| None),
             front: Some(front),

@@ -8,7 +8,7 @@ fn store(home: &Path, pragmas: &'static str) -> Store {
     let mut opened = Opened::at(home).unwrap();
     opened.connection.execute_batch(pragmas).unwrap();
     opened.patience = Duration::from_millis(50);
-    Store::start(opened, Sinks::start(&[]).unwrap())
+    Store::start(opened, Sinks::start(&[], Vec::new()).unwrap())
 }
 
 fn opening(session: SessionId) -> Opening {

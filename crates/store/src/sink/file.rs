@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ringfence_journal::Record;
 
-use super::Outlet;
+use super::Drain;
 
 pub(super) struct Lines {
     path: PathBuf,
@@ -41,7 +41,7 @@ fn append(path: &std::path::Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-impl Outlet for Lines {
+impl Drain for Lines {
     fn send(&mut self, record: &Record) -> io::Result<()> {
         if self.is_rotated()? {
             self.file = append(&self.path)?;

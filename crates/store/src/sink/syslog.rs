@@ -5,9 +5,9 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringfence_journal::{Event, Kind, Record};
+use ringfence_journal::{Event, Record};
 
-use super::Outlet;
+use super::Drain;
 
 /// Facility 13, log audit.
 const FACILITY: u8 = 13;
@@ -56,7 +56,7 @@ fn connect(path: &std::path::Path) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-impl Outlet for Syslog {
+impl Drain for Syslog {
     fn send(&mut self, record: &Record) -> io::Result<()> {
         let event = record.event().map_err(io::Error::other)?;
         match self.deliver(message(&event, record, &record.line()).as_bytes()) {
@@ -80,29 +80,10 @@ impl Outlet for Syslog {
 const EMSGSIZE: i32 = 90;
 
 fn message(event: &Event, record: &Record, text: &str) -> String {
-    let severity = match event.kind {
-        Kind::Violation { .. }
-        | Kind::LimitHit { .. }
-        | Kind::Refused { .. }
-        | Kind::CallRefused { .. }
-        | Kind::ToolDrifted { .. }
-        | Kind::EgressRefused { .. }
-        | Kind::CredentialMisused { .. } => WARNING,
-        Kind::SessionOpened { .. }
-        | Kind::ExecutionStarted { .. }
-        | Kind::Output { .. }
-        | Kind::ExecutionEnded { .. }
-        | Kind::StopRequested { .. }
-        | Kind::Swept { .. }
-        | Kind::FilesOut { .. }
-        | Kind::ServerUsed { .. }
-        | Kind::CallStarted { .. }
-        | Kind::CallEnded { .. }
-        | Kind::EgressStarted { .. }
-        | Kind::EgressEnded { .. }
-        | Kind::CredentialUsed { .. }
-        | Kind::PolicyChanged { .. }
-        | Kind::SessionClosed { .. } => INFORMATIONAL,
+    let severity = if event.kind.is_warning() {
+        WARNING
+    } else {
+        INFORMATIONAL
     };
     format!(
         "<{priority}>1 {at} - ringfence {pid} {kind} [ringfence@32473 session=\"{session}\" seq=\"{seq}\"] {text}",

@@ -102,7 +102,7 @@ async fn a_journal_of_the_version_before_gets_its_table() {
     let path = folder.path().join("ringfence.db");
     let connection = database::connect(&path).unwrap();
     connection
-        .execute_batch("DROP TABLE tokens; PRAGMA user_version = 1")
+        .execute_batch("DROP TABLE tokens; DROP TABLE undelivered; PRAGMA user_version = 1")
         .unwrap();
     drop(connection);
     let store = Store::open(folder.path()).await.unwrap();

@@ -5,6 +5,7 @@ mod audit;
 mod damage;
 mod many;
 mod process;
+mod remote;
 mod sinks;
 mod speed;
 mod stop;

@@ -54,6 +54,7 @@ impl Road {
             python: None,
             servers: Servers::parse(&servers(upstream), home.path())?,
             server_policies: BTreeMap::new(),
+            credentials: ringfence_gateway::Credentials::default(),
             checkers: Tools::default(),
             environment: Arc::new(|_: &str| None),
             front: None,

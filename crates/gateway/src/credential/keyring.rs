@@ -1,0 +1,75 @@
+//! The system keyring, asked by the program that speaks to it: `secret-tool` of libsecret.
+
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use zeroize::Zeroizing;
+
+use super::{CredentialError, Environment, MOST, Secret};
+
+/// A locked keyring asks a person; nobody waits for that longer than this.
+const PATIENCE: Duration = Duration::from_secs(20);
+const A_MOMENT: Duration = Duration::from_millis(5);
+
+/// What the program needs of ours to find the session's bus.
+const PASSED_ON: [&str; 7] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOME",
+    "PATH",
+    "WAYLAND_DISPLAY",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the keyring is the operator's own, and so is the program that opens it"
+)]
+/// The secret with the attributes `service ringfence` and `name NAME`.
+pub(super) fn look_up(name: &str, environment: &Environment) -> Result<Secret, CredentialError> {
+    let failed = |why: String| CredentialError::Keyring {
+        name: name.to_owned(),
+        why,
+    };
+    let passed = PASSED_ON.iter().filter_map(|name| Some((*name, environment(name)?)));
+    let mut child = Command::new("secret-tool")
+        .args(["lookup", "service", "ringfence", "name", name])
+        .env_clear()
+        .envs(passed)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| {
+            failed(if error.kind() == std::io::ErrorKind::NotFound {
+                "`secret-tool` is missing; install libsecret-tools".to_owned()
+            } else {
+                format!("`secret-tool` does not start: {}", error.kind())
+            })
+        })?;
+    let until = Instant::now() + PATIENCE;
+    // What fits a pipe is all that a secret may have, so that the program can always write it and end.
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < until => std::thread::sleep(A_MOMENT),
+            Ok(None) | Err(_) => {
+                // One that has ended meanwhile is what is wanted.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed("it did not answer; is it unlocked?".to_owned()));
+            }
+        }
+    };
+    let mut text = Zeroizing::new(String::new());
+    let read = child.stdout.take().map(|out| out.take(MOST).read_to_string(&mut text));
+    match read {
+        Some(Ok(1..)) if status.success() => Ok(Secret(text)),
+        Some(Err(_)) => Err(failed("the value is no text".to_owned())),
+        _ => Err(failed(format!(
+            "there is none; store it with `secret-tool store --label {name} service ringfence name {name}`"
+        ))),
+    }
+}

@@ -1,0 +1,47 @@
+use super::*;
+
+fn mask(words: &[&str]) -> Mask {
+    Mask::new(words.iter().map(|word| word.as_bytes().to_vec()))
+}
+
+fn run(mut mask: Mask, pieces: &[&str]) -> (String, bool) {
+    let mut all = Vec::new();
+    for piece in pieces {
+        all.extend(mask.push(piece.as_bytes()));
+    }
+    all.extend(mask.finish());
+    (String::from_utf8(all).unwrap(), mask.found())
+}
+
+#[test]
+fn words_are_covered_wherever_pieces_are_cut() {
+    let text = "a secret-1 b secret-1secret-1 sec";
+    let expected = "a ******** b **************** sec";
+    for size in 1..text.len() {
+        let bytes: Vec<&str> = text
+            .as_bytes()
+            .chunks(size)
+            .map(|piece| std::str::from_utf8(piece).unwrap())
+            .collect();
+        assert_eq!(run(mask(&["secret-1"]), &bytes), (expected.to_owned(), true), "{size}");
+    }
+}
+
+#[test]
+fn a_word_within_a_word_leaves_nothing() {
+    assert_eq!(run(mask(&["abc", "xabcx"]), &["xab", "cx abc"]).0, "***** ***");
+}
+
+#[test]
+fn what_is_no_beginning_of_a_word_is_not_held_up() {
+    let mut mask = mask(&["token"]);
+    assert_eq!(mask.push(b"data: 1\n\n"), b"data: 1\n\n");
+    assert_eq!(mask.push(b"data: to"), b"data: ");
+    assert_eq!(mask.push(b"day\n\n"), b"today\n\n");
+    assert!(!mask.found());
+}
+
+#[test]
+fn nothing_to_look_for_changes_nothing() {
+    assert_eq!(run(mask(&[""]), &["abc", "def"]), ("abcdef".to_owned(), false));
+}

@@ -1,0 +1,239 @@
+//! The `credentials` of the configuration: which secret, from where, for whom.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use http::HeaderName;
+use http::header::AUTHORIZATION;
+use ringfence_policy::{HostRequest, HostRule, Scheme};
+use serde_json::{Map, Value};
+
+use super::Written;
+
+/// Credentials in all.
+const MOST: usize = 1_000;
+const KEYS: [&str; 3] = ["name", "from", "for"];
+const NAME: usize = 128;
+
+/// Variables that mean something to the sandbox itself.
+const TAKEN: [&str; 5] = ["PATH", "HOME", "TMPDIR", "RINGFENCE", "LD_PRELOAD"];
+
+/// What the operator keeps for the way out.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials(Vec<Credential>);
+
+/// One secret and its uses.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// What it is called; in a sandbox, the variable that holds its stand-in.
+    pub name: String,
+    /// Where its value is.
+    pub from: Written,
+    /// Tool servers that get it.
+    pub servers: Vec<ServerUse>,
+    /// Requests that get it.
+    pub hosts: Vec<HostUse>,
+}
+
+/// A tool server that gets a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerUse {
+    /// Its name.
+    pub server: String,
+    /// The header that carries it as it is; none: `Authorization: Bearer …`, or the variable of a program.
+    pub header: Option<HeaderName>,
+}
+
+/// Requests that get a credential, where they carry its stand-in.
+#[derive(Debug, Clone)]
+pub struct HostUse {
+    rule: HostRule,
+    /// The header that may carry it.
+    pub header: HeaderName,
+}
+
+impl HostUse {
+    /// Whether this request gets it.
+    pub(crate) fn is_for(&self, request: &HostRequest) -> bool {
+        self.rule.allows(request)
+    }
+}
+
+/// What is wrong with the section.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct CredentialsError(pub Vec<String>);
+
+impl Credentials {
+    /// Reads the section; relative files are below `base`.
+    pub fn section(value: &Value, base: &Path) -> Result<Credentials, CredentialsError> {
+        let Value::Array(entries) = value else {
+            return Err(CredentialsError(vec![
+                "`credentials` must be a list of `{ name, from, for }`".to_owned(),
+            ]));
+        };
+        if entries.len() > MOST {
+            return Err(CredentialsError(vec![format!("more than {MOST} credentials")]));
+        }
+        let (mut all, mut wrong, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for (index, entry) in entries.iter().enumerate() {
+            match Credential::read(entry, base) {
+                Ok(credential) if !names.insert(credential.name.clone()) => {
+                    wrong.push(format!("`credentials[{index}]`: `{}` is there twice", credential.name));
+                }
+                Ok(credential) => all.push(credential),
+                Err(why) => wrong.extend(why.into_iter().map(|why| format!("`credentials[{index}]`: {why}"))),
+            }
+        }
+        if wrong.is_empty() {
+            Ok(Credentials(all))
+        } else {
+            Err(CredentialsError(wrong))
+        }
+    }
+
+    /// Every one.
+    pub fn iter(&self) -> std::slice::Iter<'_, Credential> {
+        self.0.iter()
+    }
+
+    /// Those that requests can get.
+    pub(crate) fn for_hosts(&self) -> impl Iterator<Item = &Credential> {
+        self.0.iter().filter(|credential| !credential.hosts.is_empty())
+    }
+}
+
+impl<'a> IntoIterator for &'a Credentials {
+    type Item = &'a Credential;
+    type IntoIter = std::slice::Iter<'a, Credential>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Credential {
+    fn read(entry: &Value, base: &Path) -> Result<Credential, Vec<String>> {
+        let Value::Object(keys) = entry else {
+            return Err(vec!["must be `{ name, from, for }`".to_owned()]);
+        };
+        let mut wrong: Vec<String> = unknown(keys, &KEYS).collect();
+        let name = keys.get("name").and_then(Value::as_str).unwrap_or_default();
+        if !is_variable(name) {
+            wrong.push("`name` is letters, digits and `_`, as a variable is called".to_owned());
+        } else if TAKEN.contains(&name) || name.to_ascii_lowercase().ends_with("_proxy") {
+            wrong.push(format!("`{name}` means something else in a sandbox"));
+        }
+        let from = match keys
+            .get("from")
+            .and_then(Value::as_str)
+            .map(|text| Written::parse(text, base))
+        {
+            Some(from) if !matches!(from, Written::Text(_)) => Some(from),
+            // The text is not said again: it may be the secret itself.
+            _ => {
+                wrong.push(
+                    "`from` is `env:NAME`, `file:PATH`, `keyring:NAME` or `vault:NAME`, never the secret itself"
+                        .to_owned(),
+                );
+                None
+            }
+        };
+        let (mut servers, mut hosts) = (Vec::new(), Vec::new());
+        match keys.get("for") {
+            Some(Value::Array(uses)) if !uses.is_empty() => {
+                for (index, one) in uses.iter().enumerate() {
+                    match Use::read(one) {
+                        Ok(Use::Server(server)) => servers.push(server),
+                        Ok(Use::Host(host)) => hosts.push(*host),
+                        Err(why) => wrong.push(format!("`for[{index}]`: {why}")),
+                    }
+                }
+            }
+            _ => wrong.push("`for` is a list of `{ tool }` or `{ host, methods, paths, header }`".to_owned()),
+        }
+        match from {
+            Some(from) if wrong.is_empty() => Ok(Credential {
+                name: name.to_owned(),
+                from,
+                servers,
+                hosts,
+            }),
+            _ => Err(wrong),
+        }
+    }
+}
+
+enum Use {
+    Server(ServerUse),
+    Host(Box<HostUse>),
+}
+
+impl Use {
+    fn read(value: &Value) -> Result<Use, String> {
+        let Value::Object(keys) = value else {
+            return Err("must be `{ tool }` or `{ host }`".to_owned());
+        };
+        let header = match keys.get("header") {
+            None => None,
+            Some(Value::String(name)) => {
+                Some(HeaderName::try_from(name.as_str()).map_err(|_| "`header` cannot be a header's name".to_owned())?)
+            }
+            Some(_) => return Err("`header` must be a text".to_owned()),
+        };
+        match (keys.get("tool"), keys.contains_key("host")) {
+            (Some(tool), false) => {
+                if let Some(wrong) = unknown(keys, &["tool", "header"]).next() {
+                    return Err(wrong);
+                }
+                let pattern = tool.as_str().unwrap_or_default();
+                match pattern.split_once('.') {
+                    Some((server, "*" | "**")) if !server.is_empty() && !server.contains('*') => {
+                        let server = server.to_owned();
+                        Ok(Use::Server(ServerUse { server, header }))
+                    }
+                    _ => Err("a server gets a credential as a whole: write `tool: \"SERVER.*\"`".to_owned()),
+                }
+            }
+            (None, true) => {
+                let mut rule = keys.clone();
+                rule.remove("header");
+                let rule: HostRule = serde_json::from_value(Value::Object(rule)).map_err(|error| error.to_string())?;
+                if rule.scheme == Some(Scheme::Http) {
+                    return Err("a credential never goes over plain http".to_owned());
+                }
+                let header = header.unwrap_or(AUTHORIZATION);
+                Ok(Use::Host(Box::new(HostUse { rule, header })))
+            }
+            _ => Err("needs one of `tool` and `host`".to_owned()),
+        }
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.len() <= NAME && name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
+}
+
+fn unknown<'a>(keys: &'a Map<String, Value>, known: &'a [&str]) -> impl Iterator<Item = String> + 'a {
+    keys.keys().filter(|key| !known.contains(&key.as_str())).map(|key| {
+        let hint = crate::servers::entry::nearest(key, known).map(|near| format!("; did you mean `{near}`?"));
+        format!("unknown key `{}`{}", Short(key), hint.unwrap_or_default())
+    })
+}
+
+/// A key that somebody else wrote, of bounded length.
+struct Short<'a>(&'a str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .chars()
+            .take(80)
+            .try_for_each(|c| write!(f, "{}", c.escape_debug()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,351 @@
+//! What a sandbox holds instead of a credential: random, of this session alone, worth nothing anywhere else. On its way out to
+//! where the credential belongs it is replaced; anywhere else it is refused and told.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use ringfence_policy::{HostRequest, Scheme};
+use zeroize::Zeroizing;
+
+use super::mask::Mask;
+use super::{CredentialError, Credentials, Environment, HostUse, SHORTEST, Secret, Written};
+use crate::refusal::Refusal;
+use crate::vault::Vault;
+
+/// Characters of a stand-in: at least, and at most so many more.
+const LENGTH: usize = 32;
+const LONGER: usize = 8;
+const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+/// Encoded forms of credentials that were sent, and may come back.
+const MOST_SENT: usize = 256;
+
+/// The stand-ins of one session.
+pub(crate) struct StandIns {
+    all: Vec<StandIn>,
+    environment: Environment,
+    vault: Vault,
+    sent: Mutex<Vec<Zeroizing<Vec<u8>>>>,
+}
+
+struct StandIn {
+    name: String,
+    value: String,
+    from: Written,
+    hosts: Vec<HostUse>,
+    secret: OnceLock<Secret>,
+}
+
+/// A header's value with a secret in it, and what of it is encoded.
+struct Filled {
+    value: Zeroizing<Vec<u8>>,
+    encoded: Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for StandIns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.all.iter().map(|one| &one.name)).finish()
+    }
+}
+
+/// Why a request with a stand-in goes no further.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Misuse {
+    /// Whose stand-in.
+    pub(crate) credential: String,
+    /// Where it was.
+    pub(crate) place: &'static str,
+    /// What the program is told.
+    pub(crate) refusal: Box<Refusal>,
+}
+
+impl StandIns {
+    /// New ones for a session; no secret is read before it is wanted.
+    pub(crate) fn new(
+        credentials: &Credentials,
+        environment: Environment,
+        vault: Vault,
+    ) -> Result<StandIns, getrandom::Error> {
+        let all = credentials.for_hosts().map(|credential| {
+            Ok(StandIn {
+                name: credential.name.clone(),
+                value: random()?,
+                from: credential.from.clone(),
+                hosts: credential.hosts.clone(),
+                secret: OnceLock::new(),
+            })
+        });
+        Ok(StandIns {
+            all: all.collect::<Result<_, _>>()?,
+            environment,
+            vault,
+            sent: Mutex::default(),
+        })
+    }
+
+    /// Whether the session has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// What the sandbox holds: names and stand-ins.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.all.iter().map(|one| (one.name.clone(), one.value.clone()))
+    }
+
+    /// Puts credentials where their stand-ins are, and answers their names. `target` is path and query as they would be sent.
+    pub(crate) async fn attach(
+        self: &Arc<Self>,
+        request: &HostRequest,
+        target: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<Vec<String>, Misuse> {
+        if let Some(one) = self.all.iter().find(|one| target.contains(&one.value)) {
+            return Err(one.misplaced("URL"));
+        }
+        let mut used = Vec::new();
+        let names: Vec<HeaderName> = headers.keys().cloned().collect();
+        for name in names {
+            for index in 0..self.all.len() {
+                if self.in_header(index, request, &name, headers).await? {
+                    used.push(self.all[index].name.clone());
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    /// Replaces one stand-in in one header, if it is there and may be.
+    async fn in_header(
+        self: &Arc<Self>,
+        index: usize,
+        request: &HostRequest,
+        name: &HeaderName,
+        headers: &mut HeaderMap,
+    ) -> Result<bool, Misuse> {
+        let one = &self.all[index];
+        if !headers.get_all(name).iter().any(|value| one.is_in(value)) {
+            return Ok(false);
+        }
+        one.may_go(request, name)?;
+        let secret = self.secret(index).await.map_err(|error| one.missing(&error))?;
+        let http::header::Entry::Occupied(mut values) = headers.entry(name) else {
+            return Ok(false);
+        };
+        for value in values.iter_mut() {
+            if let Some(Filled { value: filled, encoded }) = one.fill(value, &secret) {
+                let mut filled = HeaderValue::from_bytes(&filled).map_err(|_| one.unfit())?;
+                filled.set_sensitive(true);
+                *value = filled;
+                self.note_sent(encoded);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The value, read once, off the threads that carry traffic: a keyring or vault may take its time.
+    async fn secret(self: &Arc<Self>, index: usize) -> Result<Secret, CredentialError> {
+        if let Some(secret) = self.all[index].secret.get() {
+            return Ok(secret.clone());
+        }
+        let this = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || {
+            let secret = this.all[index].from.resolve(&this.environment, &this.vault)?;
+            Ok(this.all[index].secret.get_or_init(|| secret).clone())
+        });
+        read.await
+            .unwrap_or_else(|_| Err(CredentialError::Vault("reading it was given up".to_owned())))
+    }
+
+    fn note_sent(&self, encoded: Option<Vec<u8>>) {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(encoded) = encoded
+            && sent.len() < MOST_SENT
+            && !sent.iter().any(|known| **known == encoded)
+        {
+            sent.push(Zeroizing::new(encoded));
+        }
+    }
+
+    /// Covers credentials that were read in what comes back.
+    pub(crate) fn mask(&self) -> Mask {
+        let secrets = self.all.iter().filter_map(|one| one.secret.get());
+        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = sent.iter().map(|word| word.to_vec());
+        let words: Vec<Vec<u8>> = secrets.flat_map(forms).chain(sent).collect();
+        Mask::new(words)
+    }
+
+    /// Finds stand-ins in what leaves, where none is replaced.
+    pub(crate) fn spotter(&self) -> Mask {
+        Mask::new(self.all.iter().map(|one| one.value.clone().into_bytes()))
+    }
+
+    /// A stand-in in a body: whose it is cannot be told once it is found in pieces.
+    pub(crate) fn in_body(&self) -> Misuse {
+        let names: Vec<&str> = self.all.iter().map(|one| one.name.as_str()).collect();
+        Misuse {
+            credential: names.join(", "),
+            place: "body",
+            refusal: Box::new(misplaced(&names.join("` or `"), "body")),
+        }
+    }
+}
+
+impl StandIn {
+    fn is_in(&self, value: &HeaderValue) -> bool {
+        contains(value.as_bytes(), self.value.as_bytes())
+            || basic(value).is_some_and(|inner| contains(&inner, self.value.as_bytes()))
+    }
+
+    fn may_go(&self, request: &HostRequest, name: &HeaderName) -> Result<(), Misuse> {
+        let refuse = |refusal: Refusal| {
+            Err(Misuse {
+                credential: self.name.clone(),
+                place: "header",
+                refusal: Box::new(refusal),
+            })
+        };
+        if request.scheme != Scheme::Https {
+            return refuse(
+                Refusal::new(
+                    "credential.plain",
+                    format!("`{}` never goes over plain http", self.name),
+                )
+                .by("credentials")
+                .hint("use https"),
+            );
+        }
+        let mut fitting = self.hosts.iter().filter(|one| one.is_for(request)).peekable();
+        if fitting.peek().is_none() {
+            return refuse(
+                Refusal::new(
+                    "credential.host",
+                    format!("`{}` does not belong to this host, method and path", self.name),
+                )
+                .by("credentials")
+                .hint("send it only where it belongs; the operator's `credentials` say where"),
+            );
+        }
+        if fitting.any(|one| one.header == *name) {
+            Ok(())
+        } else {
+            Err(self.misplaced("header"))
+        }
+    }
+
+    fn fill(&self, value: &HeaderValue, secret: &Secret) -> Option<Filled> {
+        let (old, new) = (self.value.as_bytes(), secret.reveal().as_bytes());
+        if let Some(inner) = basic(value)
+            && contains(&inner, old)
+        {
+            let encoded = STANDARD.encode(replaced(&inner, old, new).as_slice());
+            let filled = Zeroizing::new(format!("Basic {encoded}").into_bytes());
+            return Some(Filled {
+                value: filled,
+                encoded: Some(encoded.into_bytes()),
+            });
+        }
+        contains(value.as_bytes(), old).then(|| Filled {
+            value: replaced(value.as_bytes(), old, new),
+            encoded: None,
+        })
+    }
+
+    fn misplaced(&self, place: &'static str) -> Misuse {
+        Misuse {
+            credential: self.name.clone(),
+            place,
+            refusal: Box::new(misplaced(&self.name, place)),
+        }
+    }
+
+    fn missing(&self, error: &CredentialError) -> Misuse {
+        let refusal = Refusal::new("credential.missing", format!("`{}` cannot be had: {error}", self.name));
+        Misuse {
+            credential: self.name.clone(),
+            place: "header",
+            refusal: Box::new(refusal.by("credentials").hint("the operator has to provide it")),
+        }
+    }
+
+    fn unfit(&self) -> Misuse {
+        let refusal = Refusal::new("credential.unfit", format!("`{}` cannot stand in a header", self.name));
+        Misuse {
+            credential: self.name.clone(),
+            place: "header",
+            refusal: Box::new(
+                refusal
+                    .by("credentials")
+                    .hint("the operator has to store it as one line of text"),
+            ),
+        }
+    }
+}
+
+fn misplaced(name: &str, place: &str) -> Refusal {
+    Refusal::new("credential.place", format!("`{name}` may not stand in this {place}"))
+        .by("credentials")
+        .hint("send it in the header that the operator's `credentials` name, `Authorization` if they name none")
+}
+
+/// How a secret may look in an answer. A short one would be found everywhere.
+fn forms(secret: &Secret) -> Vec<Vec<u8>> {
+    let value = secret.reveal();
+    if value.len() < SHORTEST {
+        return Vec::new();
+    }
+    let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+    let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
+    let base64 = STANDARD.encode(value);
+    let bare = base64.trim_end_matches('=').to_owned();
+    [value.to_owned(), encoded, quoted, bare]
+        .map(String::into_bytes)
+        .to_vec()
+}
+
+/// What `Basic …` carries.
+fn basic(value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
+    let text = value.to_str().ok()?;
+    let (scheme, encoded) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    STANDARD.decode(encoded.trim()).ok().map(Zeroizing::new)
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    memchr::memmem::find(bytes, word).is_some()
+}
+
+fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut all = Zeroizing::new(Vec::with_capacity(bytes.len() + new.len()));
+    let mut rest = bytes;
+    while let Some(at) = memchr::memmem::find(rest, old) {
+        all.extend_from_slice(&rest[..at]);
+        all.extend_from_slice(new);
+        rest = &rest[at + old.len()..];
+    }
+    all.extend_from_slice(rest);
+    all
+}
+
+/// A stand-in: letters and digits of no fixed length and with nothing fixed in them.
+fn random() -> Result<String, getrandom::Error> {
+    let mut byte = [0];
+    getrandom::fill(&mut byte)?;
+    let length = LENGTH + usize::from(byte[0]) % LONGER;
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        getrandom::fill(&mut byte)?;
+        // Every letter is as likely as any other.
+        if let Some(letter) = LETTERS.get(usize::from(byte[0] & 63)) {
+            text.push(char::from(*letter));
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

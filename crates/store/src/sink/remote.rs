@@ -1,0 +1,248 @@
+//! Sinks behind the network: a task takes what waits in batches, and tries again with growing pauses while the other side
+//! is away. Order is kept: nothing overtakes what is tried again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_journal::{Cause, Outlet, Record, RecordError, Undelivered};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::{QUEUE, Tally};
+
+/// Bytes of records that may wait for a sink before more are dropped.
+const QUEUE_BYTES: usize = 32 << 20;
+/// The most records, and about the most bytes, of one delivery.
+const BATCH: usize = 256;
+const BATCH_BYTES: usize = 1 << 20;
+/// How long a sink that does not take records is left alone: at first, and at most.
+const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the same records are tried before they are dropped.
+const GIVE_UP: Duration = Duration::from_mins(15);
+/// How long an act waits for a sink that must have its record first.
+const ACT_WAITS: Duration = Duration::from_secs(10);
+
+/// A sink that somebody else knows how to reach.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// What reaches it.
+    pub outlet: Arc<dyn Outlet>,
+    /// Whether an act waits until its record is taken, and does not happen without.
+    pub durable: bool,
+}
+
+/// One of them at work.
+pub(super) struct Line {
+    pub(super) tally: Arc<Tally>,
+    durable: bool,
+    queue: mpsc::Sender<Item>,
+    closing: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// A record that waits, and who must know when it does no longer.
+struct Item {
+    record: Arc<Record>,
+    waits: Option<oneshot::Sender<Result<(), Cause>>>,
+}
+
+impl Line {
+    pub(super) fn start(remote: Remote) -> Line {
+        let tally = Arc::new(Tally::new(remote.outlet.name().to_owned()));
+        let (queue, inbox) = mpsc::channel(QUEUE);
+        let (closing, closed) = watch::channel(false);
+        let carrier = Carrier {
+            outlet: remote.outlet,
+            tally: Arc::clone(&tally),
+            closing: closed,
+        };
+        Line {
+            tally,
+            durable: remote.durable,
+            queue,
+            closing,
+            task: tokio::spawn(carrier.run(inbox)),
+        }
+    }
+
+    /// Takes a record into the queue, if it has room.
+    pub(super) fn offer(&self, record: &Arc<Record>, taking: &mut Taking) {
+        let (waits, taken) = oneshot::channel();
+        if self.durable {
+            taking.0.push((Arc::clone(&self.tally), taken));
+        }
+        self.tally.came(record);
+        let item = Item {
+            record: Arc::clone(record),
+            waits: self.durable.then_some(waits),
+        };
+        // Whoever waits for a dropped item is told by the item's end.
+        if self.tally.bytes() > QUEUE_BYTES || self.queue.try_send(item).is_err() {
+            self.tally.missed(record, "its queue is full");
+        }
+    }
+
+    /// Nothing more comes: pauses are over.
+    pub(super) fn end(self) -> Ending {
+        // Nobody hears it once the task is over.
+        let _ = self.closing.send(true);
+        Ending {
+            tally: self.tally,
+            task: self.task,
+            _closing: self.closing,
+        }
+    }
+}
+
+/// A line that still has records.
+pub(super) struct Ending {
+    tally: Arc<Tally>,
+    task: JoinHandle<()>,
+    _closing: watch::Sender<bool>,
+}
+
+impl Ending {
+    /// What is not taken by then is missed.
+    pub(super) async fn by(mut self, deadline: Instant) -> Arc<Tally> {
+        if tokio::time::timeout_at(deadline, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+        self.tally.abandoned();
+        self.tally
+    }
+}
+
+/// Records of one commit that sinks must have before anybody is told of the commit.
+#[derive(Default)]
+pub(crate) struct Taking(Vec<(Arc<Tally>, Taken)>);
+
+/// Says when a record is taken, or why not.
+type Taken = oneshot::Receiver<Result<(), Cause>>;
+
+impl Taking {
+    /// Whether there is nothing to wait for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Waits until all are taken, one was dropped, or it takes too long.
+    pub(crate) async fn all(self) -> Result<(), RecordError> {
+        let deadline = Instant::now() + ACT_WAITS;
+        for (tally, taken) in self.0 {
+            let outcome = tokio::time::timeout_at(deadline, taken).await;
+            let why: Cause = match outcome {
+                Ok(Ok(Ok(()))) => continue,
+                Ok(Ok(Err(why))) => why,
+                Ok(Err(_)) => Arc::new(Lost::Dropped),
+                Err(_) => Arc::new(Lost::Late),
+            };
+            return Err(RecordError::Sink {
+                sink: tally.name.clone(),
+                source: why,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Why nobody heard of a record that was handed on.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("it was dropped: the queue is full, or the journal closes")]
+    Dropped,
+    #[error("it waits for more than 10 s")]
+    Late,
+}
+
+struct Carrier {
+    outlet: Arc<dyn Outlet>,
+    tally: Arc<Tally>,
+    closing: watch::Receiver<bool>,
+}
+
+impl Carrier {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Item>) {
+        let mut waiting = Vec::with_capacity(BATCH);
+        while inbox.recv_many(&mut waiting, BATCH).await > 0 {
+            while !waiting.is_empty() {
+                let mut bytes = 0;
+                let fits = waiting.iter().take_while(|item| {
+                    bytes += item.record.json.len();
+                    bytes <= BATCH_BYTES
+                });
+                let count = fits.count().max(1);
+                self.deliver(waiting.drain(..count).collect()).await;
+            }
+        }
+    }
+
+    /// Tries until they are taken, not wanted, or were tried for too long.
+    async fn deliver(&mut self, items: Vec<Item>) {
+        let records: Vec<Arc<Record>> = items.iter().map(|item| Arc::clone(&item.record)).collect();
+        let began = Instant::now();
+        let mut pause = PAUSE;
+        loop {
+            let Err(error) = self.outlet.deliver(&records).await else {
+                return self.settle(items, &Ok(()));
+            };
+            match error {
+                Undelivered::Never { count, source } => {
+                    self.tally.refused(count, &chain(&*source));
+                    return self.settle(items, &Err(source));
+                }
+                Undelivered::Later(source) if began.elapsed() >= GIVE_UP => {
+                    self.tally.refused(items.len(), &chain(&*source));
+                    return self.settle(items, &Err(source));
+                }
+                Undelivered::Later(source) => {
+                    tracing::debug!(
+                        sink = self.tally.name,
+                        reason = chain(&*source),
+                        records = records.len(),
+                        "records wait for a sink"
+                    );
+                }
+            }
+            pause = self.rest(pause).await;
+        }
+    }
+
+    /// Leaves the other side alone for a while, and says for how long the next time. At the end there is little time.
+    async fn rest(&mut self, pause: Duration) -> Duration {
+        if *self.closing.borrow() {
+            tokio::time::sleep(jittered(PAUSE)).await;
+            return PAUSE;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(jittered(pause)) => (pause * 2).min(LONGEST_PAUSE),
+            _ = self.closing.changed() => PAUSE,
+        }
+    }
+
+    fn settle(&self, items: Vec<Item>, outcome: &Result<(), Cause>) {
+        for item in items {
+            self.tally.taken(&item.record);
+            if let Some(waits) = item.waits {
+                // Whoever waited may have given up.
+                let _ = waits.send(outcome.clone());
+            }
+        }
+    }
+}
+
+/// Between half a pause and a whole one, so that many who lost the same endpoint do not come back at once.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0; 4];
+    match getrandom::fill(&mut random) {
+        Ok(()) => pause.mul_f64(0.5 + f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX) / 2.0),
+        Err(_) => pause,
+    }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
