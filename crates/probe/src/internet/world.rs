@@ -39,6 +39,7 @@ pub enum Reply {
 #[derive(Clone)]
 pub struct World {
     names: BTreeMap<String, Arc<Told>>,
+    others: Option<IpAddr>,
     open: BTreeSet<IpAddr>,
     secret: String,
     site: Option<Site>,
@@ -65,6 +66,7 @@ impl World {
     pub fn new(secret: impl Into<String>) -> World {
         World {
             names: BTreeMap::new(),
+            others: None,
             open: BTreeSet::from([ALLOWED, ALLOWED_6, LOOSE, STRANGER]),
             secret: secret.into(),
             site: None,
@@ -85,6 +87,13 @@ impl World {
             so_far: [AtomicUsize::new(0), AtomicUsize::new(0)],
         };
         self.names.insert(name.to_ascii_lowercase(), Arc::new(told));
+        self
+    }
+
+    /// Where every name is that is not named.
+    #[must_use]
+    pub fn others(mut self, at: IpAddr) -> World {
+        self.others = Some(at);
         self
     }
 
@@ -117,7 +126,9 @@ impl World {
     /// The next reply of a name, if there is such a name.
     pub(super) fn reply(&self, name: &str, six: bool) -> Option<Reply> {
         let above = name.split_once('.').map(|(_, above)| format!("*.{above}"));
-        let told = self.names.get(name).or_else(|| self.names.get(&above?))?;
+        let Some(told) = self.names.get(name).or_else(|| self.names.get(&above?)) else {
+            return self.others.map(|at| Reply::At(vec![at]));
+        };
         let turn = told.so_far[usize::from(six)].fetch_add(1, Ordering::Relaxed);
         told.replies.get(turn).or_else(|| told.replies.last()).cloned()
     }
