@@ -9,6 +9,7 @@ mod authority;
 mod body;
 mod chunk;
 mod connect;
+mod cover;
 mod dial;
 mod environment;
 mod forward;
@@ -48,13 +49,16 @@ use record::{Ledger, Scribe};
 use refuse::Denial;
 use rewind::{Rewind, Stream};
 
+use crate::credential::{Credentials, Environment, StandIns};
+use crate::vault::Vault;
+
 pub use limit::Limits;
 pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
 
 /// What the way out is made of.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EgressSettings {
     /// Who is asked for addresses.
@@ -63,6 +67,8 @@ pub struct EgressSettings {
     pub roots: Roots,
     /// Limits other than the policy's own.
     pub limits: Option<Limits>,
+    /// Stand-ins for credentials: of one session only.
+    stand_ins: Option<Arc<StandIns>>,
     /// Whether the sandbox can be given a certificate to trust; without, nothing whose requests must be seen is let out over
     /// TLS.
     pub trust: bool,
@@ -75,8 +81,21 @@ impl EgressSettings {
             resolver: Resolver::system(),
             roots: Roots::system(),
             limits: None,
+            stand_ins: None,
             trust: true,
         }
+    }
+
+    /// The same with new stand-ins for these credentials: for one session.
+    pub fn holding(
+        mut self,
+        credentials: &Credentials,
+        environment: &Environment,
+        vault: &Vault,
+    ) -> Result<EgressSettings, getrandom::Error> {
+        let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
+        self.stand_ins = Some(Arc::new(stand_ins));
+        Ok(self)
     }
 }
 
@@ -105,12 +124,13 @@ impl Egress {
         recorder: R,
         (session, execution): (SessionId, ExecutionId),
     ) -> Egress {
+        let attachments = Attachments::new(settings.stand_ins.clone());
         Egress {
             shared: Arc::new(Shared {
                 settings,
                 rules: Arc::new(Rules::new(policy)),
                 limiter: Arc::default(),
-                attachments: Attachments,
+                attachments,
                 authority: OnceLock::new(),
             }),
             ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
@@ -141,9 +161,11 @@ impl Egress {
         self.authority().map_or("", Authority::pem)
     }
 
-    /// The variables of a program: where the proxy is, and what to trust.
+    /// The variables of a program: where the proxy is, what to trust, and what stands in for credentials.
     pub fn environment(&self) -> Vec<(String, String)> {
-        environment::variables(self.authority().is_some())
+        let mut variables = environment::variables(self.authority().is_some());
+        variables.extend(self.attachments().environment());
+        variables
     }
 
     /// Puts other rules in force for the whole session, closes what they forbid, and writes it down; answers their number.

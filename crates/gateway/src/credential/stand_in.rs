@@ -60,6 +60,13 @@ pub(crate) struct Misuse {
     pub(crate) refusal: Box<Refusal>,
 }
 
+impl Misuse {
+    /// Whether a program did it; else the operator has to look.
+    pub(crate) fn is_one(&self) -> bool {
+        !matches!(self.refusal.code, "credential.missing" | "credential.unfit")
+    }
+}
+
 impl StandIns {
     /// New ones for a session; no secret is read before it is wanted.
     pub(crate) fn new(

@@ -27,6 +27,7 @@ use super::tls::Inside;
 use super::upgrade;
 use super::upstream::{self, Link, Origin, Pool};
 use super::want::{self, Want};
+use crate::credential::Misuse;
 use crate::refusal::Refusal;
 
 /// Requests at once on one connection of HTTP/2.
@@ -57,6 +58,8 @@ struct Let {
 pub(super) enum Unanswered {
     /// The program is told.
     Denied(Denial),
+    /// The same, and a stand-in was where it does not belong.
+    Misused(Misuse),
     /// It could not be written down: the connection ends here.
     Unrecorded(RecordError),
 }
@@ -147,6 +150,11 @@ impl Exchange {
                 Ok(response)
             }
             Err(Unanswered::Denied(denial)) => self.refuse(&want.target, denial).await,
+            Err(Unanswered::Misused(misuse)) => {
+                let denial = Denial::from((*misuse.refusal).clone());
+                self.egress.ledger().misused(&want.target, &denial, &misuse).await?;
+                Ok(answer(&denial))
+            }
             Err(Unanswered::Unrecorded(error)) => Err(error),
         }
     }
@@ -155,7 +163,8 @@ impl Exchange {
     async fn forward(&self, want: &Want, mut parts: Parts, incoming: Incoming) -> Result<Response<Body>, Unanswered> {
         let websocket = forward::is_websocket(&parts);
         let permitted = self.permit(want, websocket).await?;
-        self.egress.attachments().outgoing(&want.request, &mut parts)?;
+        let attached = self.egress.attachments().outgoing(&want.request, &mut parts).await;
+        let attached = attached.map_err(Unanswered::Misused)?;
         let addresses: Vec<String> = permitted.addresses.iter().map(ToString::to_string).collect();
         let ledger = self.egress.ledger();
         let number = ledger
@@ -163,6 +172,8 @@ impl Exchange {
             .await;
         let number = number.map_err(Unanswered::Unrecorded)?;
         let passage = Arc::new(self.egress.passage(number, permitted.place));
+        let written = ledger.attached(number, &attached).await;
+        written.map_err(Unanswered::Unrecorded)?;
         let sent = Sent {
             want,
             passage: &passage,
@@ -234,7 +245,7 @@ impl Exchange {
             Some(link) => link,
             None => self.connect(&origin, addresses, passage).await?,
         };
-        let outgoing = body::out(incoming, passage);
+        let outgoing = self.egress.attachments().leaving(body::out(incoming, passage), passage);
         let request = forward::request(parts, outgoing, &origin, path, link.is_two())?;
         let left = forward::size(request.headers()) + request.uri().path().len();
         passage
@@ -256,10 +267,7 @@ impl Exchange {
         came.map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
         forward::strip(&mut head.headers);
         let back = body::back(incoming, passage, self.pool.lend(link));
-        let back = self
-            .egress
-            .attachments()
-            .incoming(&want.request, &mut head.headers, back);
+        let back = self.egress.attachments().incoming(&mut head.headers, back)?;
         head.version = http::Version::default();
         head.extensions = http::Extensions::new();
         Ok(Response::from_parts(head, back))

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::generation::Place;
 use super::limit::{Limiter, Limits};
 use super::record::{End, Ledger};
+use crate::credential::Misuse;
 use crate::refusal::Refusal;
 
 /// Dropped when the last byte has crossed: then its end is written.
@@ -85,6 +86,12 @@ impl Passage {
     /// What went wrong; the first fault is the one that is told.
     pub(super) fn fault(&self, code: &'static str) {
         let _ = self.fault.set(code);
+    }
+
+    /// A stand-in was in what leaves: it goes no further.
+    pub(super) fn misuse(&self, misuse: &Misuse) {
+        self.fault(misuse.refusal.code);
+        self.ledger.misuse(self.number, misuse);
     }
 
     /// Waits until it must end.

@@ -12,6 +12,7 @@ use ringfence_journal::{
 use tokio::sync::watch;
 
 use super::refuse::Denial;
+use crate::credential::Misuse;
 use crate::pass::Ends;
 
 /// Refusals that are told one by one; the rest is counted.
@@ -141,8 +142,8 @@ impl Ledger {
         self.record(started).await.map(|()| number)
     }
 
-    /// Writes down that something was not let out.
-    pub(super) async fn refused(&self, to: &Target, denial: &Denial) -> Result<(), RecordError> {
+    /// Writes down that something was not let out; answers its number.
+    pub(super) async fn refused(&self, to: &Target, denial: &Denial) -> Result<u64, RecordError> {
         let refusal = &denial.refusal;
         let rule = refusal.rule.as_deref().unwrap_or_default();
         if denial.is_violation() {
@@ -156,13 +157,49 @@ impl Ledger {
                 });
             }
         }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.record(Kind::EgressRefused {
-            number: self.next.fetch_add(1, Ordering::Relaxed),
+            number,
             to: to.clone(),
             code: Text::clean(refusal.code),
             rule: Text::clean(rule),
         })
-        .await
+        .await?;
+        Ok(number)
+    }
+
+    /// The same, because a stand-in was where it does not belong.
+    pub(super) async fn misused(&self, to: &Target, denial: &Denial, misuse: &Misuse) -> Result<(), RecordError> {
+        let number = self.refused(to, denial).await?;
+        if misuse.is_one() {
+            self.record(misused(number, misuse)).await?;
+        }
+        Ok(())
+    }
+
+    /// The same of something that is under way; nobody waits for it but the execution's end.
+    pub(super) fn misuse(&self, number: u64, misuse: &Misuse) {
+        let mut crossed = self.crossed();
+        crossed.refusals += 1;
+        if crossed.refused.len() < TOLD {
+            crossed.refused.push(Barred {
+                detail: format!("stand-in of `{}` in the {}", misuse.credential, misuse.place),
+                code: misuse.refusal.code,
+                rule: misuse.refusal.rule.clone().unwrap_or_default(),
+            });
+        }
+        drop(crossed);
+        let kind = misused(number, misuse);
+        self.ends.add(Event::host(self.session, Some(self.execution), kind));
+    }
+
+    /// Writes down which credentials are about to leave.
+    pub(super) async fn attached(&self, number: u64, names: &[String]) -> Result<(), RecordError> {
+        for name in names {
+            let credential = Text::clean(name);
+            self.record(Kind::CredentialUsed { number, credential }).await?;
+        }
+        Ok(())
     }
 
     /// Writes down that something is over; nobody waits for it but the execution's end.
@@ -220,6 +257,15 @@ impl Ledger {
             Some(error) => Err(error),
             None => Ok(self.crossed().clone()),
         }
+    }
+}
+
+fn misused(number: u64, misuse: &Misuse) -> Kind {
+    Kind::CredentialMisused {
+        number,
+        credential: Text::clean(&misuse.credential),
+        place: Text::clean(misuse.place),
+        code: Text::clean(misuse.refusal.code),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names to addresses, once per connection. The whole chain of names is told, so that every one of them can be judged.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const QUESTION: Duration = Duration::from_secs(2);
 
 /// Who is asked for addresses.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Resolver {
     place: Option<SocketAddr>,
     /// Made when it is first needed; what could not be made is said each time.
-    made: OnceLock<Result<TokioResolver, String>>,
+    made: Arc<OnceLock<Result<TokioResolver, String>>>,
 }
 
 /// What a name stands for.
@@ -41,7 +41,7 @@ impl Resolver {
     pub fn system() -> Resolver {
         Resolver {
             place: None,
-            made: OnceLock::new(),
+            made: Arc::default(),
         }
     }
 
@@ -49,7 +49,7 @@ impl Resolver {
     pub fn at(place: SocketAddr) -> Resolver {
         Resolver {
             place: Some(place),
-            made: OnceLock::new(),
+            made: Arc::default(),
         }
     }
 

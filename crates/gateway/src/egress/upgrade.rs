@@ -55,17 +55,20 @@ pub(super) async fn forward(
         let (mut head, incoming) = response.into_parts();
         forward::strip(&mut head.headers);
         head.extensions = http::Extensions::new();
-        return Ok(Response::from_parts(head, body::back(incoming, passage, None)));
+        let back = body::back(incoming, passage, None);
+        let back = exchange.egress.attachments().incoming(&mut head.headers, back)?;
+        return Ok(Response::from_parts(head, back));
     }
     if response.headers().get(SEC_WEBSOCKET_ACCEPT) != Some(&expected) {
         return Err(refuse::unreachable(&host, "it did not answer as a WebSocket does"));
     }
     let far = hyper::upgrade::on(&mut response);
     let passage = Arc::clone(passage);
+    let attachments = exchange.egress.attachments().clone();
     tokio::spawn(async move {
         // The near side is there once our answer has been written.
         if let (Ok(near), Ok(far)) = tokio::join!(near, far) {
-            relay(TokioIo::new(near), TokioIo::new(far), &passage).await;
+            relay(TokioIo::new(near), attachments.stream(TokioIo::new(far)), &passage).await;
         }
     });
     let mut head = response.into_parts().0;
