@@ -33,6 +33,7 @@ mod upstream;
 mod want;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use ringfence_journal::{ExecutionId, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
 use ringfence_policy::{Policy, Scheme};
@@ -56,6 +57,9 @@ pub use limit::Limits;
 pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
+
+/// How long a connection beyond the limit may take to ask, only to be told so.
+const COURTESY: Duration = Duration::from_secs(1);
 
 /// What the way out is made of.
 #[derive(Debug, Clone)]
@@ -255,6 +259,8 @@ impl Egress {
         if over.first && !self.refused(&want::target(Scheme::Http, "", 0), &denial).await {
             return;
         }
+        // An answer before the question would be lost.
+        let _ = timeout(COURTESY, stream.more()).await;
         say(&mut stream, &denial.bytes()).await;
     }
 

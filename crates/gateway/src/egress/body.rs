@@ -9,8 +9,10 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, Sleep};
 
 use super::passage::{Cut, Passage};
+use super::relay::IDLE;
 use super::upstream::Loan;
 
 pub(super) type Fault = Box<dyn Error + Send + Sync>;
@@ -40,6 +42,7 @@ struct Counted {
     way: Way,
     passage: Arc<Passage>,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
+    idle: Pin<Box<Sleep>>,
     /// The connection it came on, to be used again if the body was read to its end.
     loan: Option<Loan>,
 }
@@ -59,6 +62,7 @@ fn counted(inner: Incoming, way: Way, passage: &Arc<Passage>, loan: Option<Loan>
         inner,
         way,
         closed: Box::pin(passage.closed()),
+        idle: Box::pin(tokio::time::sleep(IDLE)),
         passage: Arc::clone(passage),
         loan,
     }
@@ -75,8 +79,13 @@ impl hyper::body::Body for Counted {
             return Poll::Ready(Some(Err(Box::new(Cut::Forbidden))));
         }
         let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-            return Poll::Pending;
+            if self.idle.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.passage.fault("net.idle");
+            return Poll::Ready(Some(Err("nothing moved for too long".into())));
         };
+        self.idle.as_mut().reset(Instant::now() + IDLE);
         let Some(frame) = frame else {
             return Poll::Ready(None);
         };

@@ -52,6 +52,8 @@ enum State {
     Chunked(Chunks),
     /// Another protocol follows.
     Free,
+    /// The refusal is on its way, after which the connection closes.
+    Refused,
     /// Nothing more is read.
     Ended,
 }
@@ -114,7 +116,7 @@ impl<S> Guard<S> {
                     }
                 }
                 State::Free => self.good.unsplit(self.raw.split()),
-                State::Ended => self.raw.clear(),
+                State::Refused | State::Ended => self.raw.clear(),
             }
         }
         Ok(())
@@ -130,7 +132,7 @@ impl<S> Guard<S> {
         let found = head::read(&self.raw[..end]);
         let found = found.and_then(|head| match head.method.as_str() {
             "CONNECT" => Err(refuse::protocol("a tunnel begins on a connection of its own")),
-            _ => Ok(head),
+            _ => head::uri(&head.target).map(|()| head),
         });
         match found {
             Err(refusal) => self.refuse(refusal),
@@ -152,7 +154,7 @@ impl<S> Guard<S> {
         self.heads += 1;
         self.raw.clear();
         self.good.extend_from_slice(INSTEAD);
-        self.state = State::Ended;
+        self.state = State::Refused;
     }
 
     /// Whether time is up: only while a head is waited for.
@@ -173,6 +175,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             }
             match this.state {
                 State::Ended => return Poll::Ready(Ok(())),
+                State::Refused => return Poll::Pending,
                 // Nothing to look at: straight into the reader's own memory.
                 State::Free => return Pin::new(&mut this.stream).poll_read(cx, into),
                 State::Length(left) => {

@@ -77,6 +77,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     })
 }
 
+/// Whether a target is a URL at all; where its host is at fault, that is said.
+pub(super) fn uri(target: &str) -> Result<(), Refusal> {
+    if target.parse::<http::Uri>().is_ok() {
+        return Ok(());
+    }
+    let place = target.split_once("://").map(|(_, rest)| rest);
+    let place = place.and_then(|rest| rest.split(['/', '?', '#']).next());
+    place.map_or(Ok(()), |place| authority(place).map(drop))?;
+    Err(refuse::protocol("the URL of the request is none"))
+}
+
 /// Lines by CRLF; a CR or LF alone stays in its line, where it is refused.
 fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);

@@ -22,6 +22,7 @@ use super::head;
 use super::judge;
 use super::passage::Passage;
 use super::refuse::{self, Denial};
+use super::relay::IDLE;
 use super::rewind::Stream;
 use super::tls::Inside;
 use super::upgrade;
@@ -80,6 +81,7 @@ pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, ins
         .header_read_timeout(None)
         .max_headers(head::LINES)
         .max_buf_size(2 * head::MOST)
+        .half_close(true)
         .auto_date_header(false);
     let service = service_fn(move |request| Arc::clone(&exchange).answer(request));
     let served = builder.serve_connection(TokioIo::new(guard), service).with_upgrades();
@@ -254,6 +256,7 @@ impl Exchange {
         let answered = tokio::select! {
             answered = self.try_send(&mut link, request, passage) => answered,
             () = passage.closed() => Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
+            () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
         };
         let (mut head, incoming) = answered?.into_parts();
         passage.status(head.status);

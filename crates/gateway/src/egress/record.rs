@@ -244,9 +244,14 @@ impl Ledger {
     /// Waits until an event could not be written.
     pub(super) async fn failed(&self) -> RecordError {
         let mut failed = self.failed.subscribe();
-        match failed.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(error)) => error.clone(),
-            Ok(None) | Err(_) => std::future::pending().await,
+        let error = failed
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|failed| failed.clone());
+        match error {
+            Some(error) => error,
+            None => std::future::pending().await,
         }
     }
 
