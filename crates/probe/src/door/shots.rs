@@ -25,6 +25,13 @@ pub(super) const BUDGET: u64 = 1 << 20;
 /// Attempts that are made where little may leave.
 const TIGHT: [u16; 3] = [124, 126, 130];
 
+/// How much a policy lets out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Wide,
+    Tight,
+}
+
 /// Private addresses that a name leads to, each of one probe.
 pub(super) const PRIVATE: [(u16, [u8; 4]); 4] = [
     (105, [10, 0, 1, 105]),
@@ -127,7 +134,7 @@ impl<'a> Setting<'a> {
         fs::write(self.folder.join("ringfence.yaml"), config.to_string())?;
         let before = self.exec(
             "before",
-            &policy(&shown, None),
+            &policy(&shown, Room::Wide),
             &["/usr/bin/printenv".to_owned(), VARIABLE.to_owned()],
         )?;
         let result: serde_json::Value = serde_json::from_slice(&before.stdout).unwrap_or_default();
@@ -140,8 +147,8 @@ impl<'a> Setting<'a> {
             )));
         }
         self.aim(&shown, &stale)?;
-        let many = self.exec("many", &policy(&shown, None), &self.words(&wide()))?;
-        let few = self.exec("tight", &policy(&shown, Some(())), &self.words(&TIGHT))?;
+        let many = self.exec("many", &policy(&shown, Room::Wide), &self.words(&wide()))?;
+        let few = self.exec("tight", &policy(&shown, Room::Tight), &self.words(&TIGHT))?;
         let journal = self.ringfence(&["audit", "export"])?;
         let mut lines = said(&many);
         lines.extend(said(&few));
@@ -209,39 +216,21 @@ impl<'a> Setting<'a> {
         fs::write(&file, policy.to_string())?;
         let file = file.display().to_string();
         let out = self.folder.join("work").join(name).display().to_string();
-        let own = ["exec", "--json", "--policy", &file, "--out", &out, "--"];
+        let config = self.folder.join("ringfence.yaml").display().to_string();
+        let own = [
+            "exec", "--json", "--config", &config, "--policy", &file, "--out", &out, "--",
+        ];
         let words: Vec<&str> = own.into_iter().chain(words.iter().map(String::as_str)).collect();
         self.ringfence(&words)
     }
 
+    /// The program as whoever started the probes: root, or nobody.
     fn ringfence(&self, words: &[&str]) -> io::Result<Output> {
-        let mut command = if self.root {
-            self.command(self.program)
-        } else {
-            let mut command = self.command(self.program);
-            command.args([ENTRY, "nobody"]).arg(self.program);
-            command
-        };
-        command.args(words);
-        if words.first() == Some(&"exec") {
-            // The configuration stands before what belongs to the program inside.
-            command = self.configured(words);
-        }
-        command.output()
-    }
-
-    fn configured(&self, words: &[&str]) -> Command {
         let mut command = self.command(self.program);
         if !self.root {
             command.args([ENTRY, "nobody"]).arg(self.program);
         }
-        let (first, rest) = words.split_at(1);
-        command
-            .args(first)
-            .arg("--config")
-            .arg(self.folder.join("ringfence.yaml"))
-            .args(rest);
-        command
+        command.args(words).output()
     }
 
     #[expect(
@@ -269,7 +258,7 @@ fn wide() -> Vec<u16> {
 }
 
 /// What the program under attack may do.
-fn policy(shown: &Path, tight: Option<()>) -> serde_json::Value {
+fn policy(shown: &Path, room: Room) -> serde_json::Value {
     let both = |name: &str| {
         let host = format!("{name}.example.com");
         [
@@ -291,7 +280,7 @@ fn policy(shown: &Path, tight: Option<()>) -> serde_json::Value {
     let mut net = serde_json::json!({
         "enabled": true, "allowlist": allowlist, "denylist": ["denied.example.org"],
     });
-    if tight.is_some() {
+    if room == Room::Tight {
         net["limits"] = serde_json::json!({ "connections": AT_ONCE, "bytes": format!("{}KiB", BUDGET >> 10) });
     }
     serde_json::json!({

@@ -37,7 +37,8 @@ fn python_requests_works_and_is_refused() {
     let net = Net::new(|world| world);
     let policy = with(allowed(), "/deps", &requests, json!({ "PYTHONPATH": "/deps" }));
     let result = net.exec(&policy, &["python3", "-c", REQUESTS]);
-    let wanted = "200 allowed.example.com GET\n200 {\"a\": 1}\n['/echo/0', '/echo/1', '/echo/2']\n403 net.denied\nTrue\n";
+    let wanted =
+        "200 allowed.example.com GET\n200 {\"a\": 1}\n['/echo/0', '/echo/1', '/echo/2']\n403 net.denied\nTrue\n";
     assert_eq!(result["stdout"], wanted, "{result}");
     assert_eq!(result["violations"].as_array().map(Vec::len), Some(2), "{result}");
     net.check_nobody_strayed();
@@ -63,7 +64,11 @@ fn fetch_of_node_works_and_is_refused() {
     if !enter(concat!(module_path!(), "::fetch_of_node_works_and_is_refused")) {
         return;
     }
-    let arch = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" };
+    let arch = if std::env::consts::ARCH == "aarch64" {
+        "arm64"
+    } else {
+        "x64"
+    };
     let Some(node) = tool(&format!("mcp/node_modules/node-linux-{arch}")) else {
         return;
     };
@@ -110,7 +115,10 @@ talk(tunnel(sys.argv[1] + ":80"), sys.argv[1])
 
 #[test]
 fn a_websocket_goes_through_tls_plain_and_where_requests_are_read() {
-    if !enter(concat!(module_path!(), "::a_websocket_goes_through_tls_plain_and_where_requests_are_read")) {
+    if !enter(concat!(
+        module_path!(),
+        "::a_websocket_goes_through_tls_plain_and_where_requests_are_read"
+    )) {
         return;
     }
     let net = Net::new(|world| world);
@@ -122,7 +130,10 @@ fn a_websocket_goes_through_tls_plain_and_where_requests_are_read() {
             { "host": "api.example.com", "methods": ["GET"], "paths": ["/ws"] },
         ],
     }));
-    let result = net.exec(&policy, &["python3", "-c", SOCKET, "allowed.example.com", "api.example.com"]);
+    let result = net.exec(
+        &policy,
+        &["python3", "-c", SOCKET, "allowed.example.com", "api.example.com"],
+    );
     let one = "HTTP/1.1 101 Switching Protocols\nword 0\nword 1\nword 2\n";
     assert_eq!(result["stdout"], one.repeat(3), "{result}");
     net.check_nobody_strayed();

@@ -27,7 +27,10 @@ fn run(folder: &Path, words: &[&str]) {
 fn backend(root: &Path, asked: &Asked) -> Answer {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     let mut command = Command::new("git");
-    command.arg("http-backend").env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command
+        .arg("http-backend")
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command
         .env("GIT_PROJECT_ROOT", root)
         .env("GIT_HTTP_EXPORT_ALL", "1")
@@ -38,10 +41,16 @@ fn backend(root: &Path, asked: &Asked) -> Answer {
         .env("QUERY_STRING", query)
         .env("REQUEST_METHOD", &asked.method)
         .env("CONTENT_TYPE", asked.header("content-type").unwrap_or_default())
-        .env("HTTP_CONTENT_ENCODING", asked.header("content-encoding").unwrap_or_default())
+        .env(
+            "HTTP_CONTENT_ENCODING",
+            asked.header("content-encoding").unwrap_or_default(),
+        )
         .env("GIT_PROTOCOL", asked.header("git-protocol").unwrap_or_default())
         .env("CONTENT_LENGTH", asked.body.len().to_string());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let body = asked.body.clone();
@@ -56,7 +65,9 @@ fn backend(root: &Path, asked: &Asked) -> Answer {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     let status = headers.iter().find(|(name, _)| name == "Status");
-    let status = status.and_then(|(_, value)| value.split(' ').next()?.parse().ok()).unwrap_or(200);
+    let status = status
+        .and_then(|(_, value)| value.split(' ').next()?.parse().ok())
+        .unwrap_or(200);
     Answer {
         status,
         headers: headers.into_iter().filter(|(name, _)| name != "Status").collect(),
@@ -66,7 +77,10 @@ fn backend(root: &Path, asked: &Asked) -> Answer {
 
 #[test]
 fn git_clones_and_does_not_push_with_the_preset() {
-    if !enter(concat!(module_path!(), "::git_clones_and_does_not_push_with_the_preset")) {
+    if !enter(concat!(
+        module_path!(),
+        "::git_clones_and_does_not_push_with_the_preset"
+    )) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +97,10 @@ fn git_clones_and_does_not_push_with_the_preset() {
     git(&["commit", "-q", "-m", "first"]);
     run(&root, &["git", "clone", "-q", "--bare", "work", "project.git"]);
     // The server itself would take a push: what keeps it out must be the policy.
-    run(&root.join("project.git"), &["git", "config", "http.receivepack", "true"]);
+    run(
+        &root.join("project.git"),
+        &["git", "config", "http.receivepack", "true"],
+    );
     let place = folder.path().to_owned();
     let site: Site = Arc::new(move |asked: &Asked| (asked.host == "github.com").then(|| backend(&place, asked)));
     let net = Net::new(|world| world.site(site));
@@ -119,7 +136,10 @@ with zipfile.ZipFile(sys.argv[1], "w") as wheel:
 
 #[test]
 fn pip_installs_with_the_preset_and_uploads_nothing() {
-    if !enter(concat!(module_path!(), "::pip_installs_with_the_preset_and_uploads_nothing")) {
+    if !enter(concat!(
+        module_path!(),
+        "::pip_installs_with_the_preset_and_uploads_nothing"
+    )) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -145,13 +165,20 @@ fn pip_installs_with_the_preset_and_uploads_nothing() {
 
 #[test]
 fn npm_installs_with_the_preset_and_publishes_nothing() {
-    if !enter(concat!(module_path!(), "::npm_installs_with_the_preset_and_publishes_nothing")) {
+    if !enter(concat!(
+        module_path!(),
+        "::npm_installs_with_the_preset_and_publishes_nothing"
+    )) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let package = folder.path().join("package");
     std::fs::create_dir(&package).unwrap();
-    std::fs::write(package.join("package.json"), json!({"name": "tiny", "version": "1.0.0"}).to_string()).unwrap();
+    std::fs::write(
+        package.join("package.json"),
+        json!({"name": "tiny", "version": "1.0.0"}).to_string(),
+    )
+    .unwrap();
     std::fs::write(package.join("index.js"), "module.exports = 'a package of our own'\n").unwrap();
     run(folder.path(), &["tar", "czf", "tiny.tgz", "package"]);
     let tarball = std::fs::read(folder.path().join("tiny.tgz")).unwrap();
@@ -163,11 +190,13 @@ fn npm_installs_with_the_preset_and_publishes_nothing() {
             "dist": { "tarball": "https://registry.npmjs.org/tiny/-/tiny-1.0.0.tgz" },
         }},
     });
-    let site: Site = Arc::new(move |asked: &Asked| match (asked.method.as_str(), asked.path.as_str()) {
-        ("GET", "/tiny") => Some(Answer::of("application/json", document.to_string())),
-        ("GET", "/tiny/-/tiny-1.0.0.tgz") => Some(Answer::of("application/octet-stream", tarball.clone())),
-        _ => None,
-    });
+    let site: Site = Arc::new(
+        move |asked: &Asked| match (asked.method.as_str(), asked.path.as_str()) {
+            ("GET", "/tiny") => Some(Answer::of("application/json", document.to_string())),
+            ("GET", "/tiny/-/tiny-1.0.0.tgz") => Some(Answer::of("application/octet-stream", tarball.clone())),
+            _ => None,
+        },
+    );
     let net = Net::new(|world| world.site(site));
     let script = "npm install --no-audit --no-fund --loglevel=error --fetch-retries=0 tiny >npm.txt 2>&1 || cat npm.txt; \
                   node -p 'require(\"tiny\")'; mkdir p && cd p && echo '{\"name\":\"p\",\"version\":\"1.0.0\"}' > package.json && \

@@ -10,7 +10,13 @@ use crate::setting::program;
 fn nothing_at_the_door_is_broken() {
     let findings = door(Path::new(&program()), Field::Fenced).unwrap();
     for one in &findings {
-        eprintln!("{:>3}  {:<8} {:<50} {}", one.id, one.outcome.name(), one.name, one.detail);
+        eprintln!(
+            "{:>3}  {:<8} {:<50} {}",
+            one.id,
+            one.outcome.name(),
+            one.name,
+            one.detail
+        );
     }
     let broken: Vec<_> = findings.iter().filter(|one| one.outcome != Outcome::Held).collect();
     assert!(broken.is_empty(), "{broken:#?}");

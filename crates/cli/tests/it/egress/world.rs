@@ -31,7 +31,13 @@ pub(crate) fn policy(net: Value) -> Value {
 impl Net {
     pub(crate) fn new(more: impl FnOnce(World) -> World) -> Net {
         let folder = tempfile::tempdir().unwrap();
-        let names = ["allowed.example.com", "api.example.com", "github.com", "pypi.org", "files.pythonhosted.org"];
+        let names = [
+            "allowed.example.com",
+            "api.example.com",
+            "github.com",
+            "pypi.org",
+            "files.pythonhosted.org",
+        ];
         let names = names.into_iter().chain(["registry.npmjs.org", "keyed.example.com"]);
         let world = names.fold(World::new(SECRET), |world, name| world.name(name, ALLOWED));
         let world = world
@@ -54,7 +60,10 @@ impl Net {
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.setting.path("user"))
             .env("RINGFENCE_HOME", self.setting.home());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -71,7 +80,9 @@ impl Net {
     pub(crate) fn exec_with(&self, policy: &Value, options: &[&str], words: &[&str]) -> Value {
         let file = self.setting.write("policy.json", policy.to_string());
         let file = file.display().to_string();
-        let own = ["exec", "--json", "--policy", &file].into_iter().chain(options.iter().copied());
+        let own = ["exec", "--json", "--policy", &file]
+            .into_iter()
+            .chain(options.iter().copied());
         let all: Vec<&str> = own.chain(["--"]).chain(words.iter().copied()).collect();
         let done = self.ringfence(&all);
         serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("not one JSON object: {done:?}"))

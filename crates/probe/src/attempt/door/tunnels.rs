@@ -160,25 +160,18 @@ fn no_sni(aims: &Aims) -> Vec<Attempt> {
 
 /// The right name on ports that no rule names.
 fn ports(aims: &Aims, ports: &'static [u16]) -> Vec<Attempt> {
-    let met = [aims.secret.as_str(), "allowed.example.com 93.", "allowed.example.com:"];
     let mut all = Vec::new();
     for &port in ports {
+        let page = format!("allowed.example.com:{port} 93.");
+        let met = [aims.secret.as_str(), "allowed.example.com 93.", &page];
         all.push(knock(format!("CONNECT :{port}"), aims, &met, move |client| {
             let target = format!("allowed.example.com:{port}");
-            ask(
-                &mut client.tunnel(target.as_bytes())?,
-                "allowed.example.com",
-                "/page",
-                "",
-            )
+            let mut stream = client.tunnel(target.as_bytes())?;
+            ask(&mut stream, "allowed.example.com", "/page", "")
         }));
         all.push(knock(format!("SOCKS :{port}"), aims, &met, move |client| {
-            ask(
-                &mut client.socks(b"allowed.example.com", port)?,
-                "allowed.example.com",
-                "/page",
-                "",
-            )
+            let mut stream = client.socks(b"allowed.example.com", port)?;
+            ask(&mut stream, "allowed.example.com", "/page", "")
         }));
         all.push(knock(format!("GET :{port}"), aims, &met, move |client| {
             client.get(&format!("http://allowed.example.com:{port}/page"), "")
