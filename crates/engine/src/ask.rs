@@ -125,7 +125,7 @@ impl Engine {
         let spec = self.spec(&policy, &folders, false)?;
         Ok(Opening {
             id,
-            enforcement: self.enforcement(&spec),
+            enforcement: self.enforcement(&spec, &policy),
             policy,
             spec,
             folders,

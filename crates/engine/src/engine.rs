@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
-use ringfence_gateway::{Credentials, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
+use ringfence_gateway::{Credentials, EgressSettings, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
@@ -97,6 +97,8 @@ pub struct Engine {
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Arc<Pool>,
     gateway: Option<Arc<Gateway>>,
+    /// Who is asked for addresses, and whose word is taken for names: the same for all sessions.
+    pub(crate) egress: EgressSettings,
     guests: Arc<Guests>,
     checks: Mutex<Vec<(Principal, Arc<TypeCheck>)>>,
     pub(crate) switches: Switches,
@@ -159,6 +161,7 @@ impl Engine {
             native,
             pool,
             gateway,
+            egress: EgressSettings::system(),
             guests,
             checks: Mutex::default(),
             switches,
@@ -183,7 +186,7 @@ impl Engine {
 
     /// The mechanisms that exist: a policy that needs another is refused when a session opens.
     pub fn built() -> Built {
-        Built::foundation().with(Mechanism::Tools)
+        Built::foundation().with(Mechanism::Tools).with(Mechanism::Network)
     }
 
     /// The door, where there are tool servers.

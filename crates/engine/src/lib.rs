@@ -14,6 +14,7 @@ mod execution;
 mod front;
 mod guest;
 pub mod kept;
+mod network;
 mod outcome;
 mod record;
 mod refusal;

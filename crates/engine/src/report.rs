@@ -106,10 +106,10 @@ pub(crate) fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
     }
 }
 
-/// Rules about tools are held where calls leave.
-pub(crate) fn at_the_door() -> Enforcement {
+/// Rules about tools and the network are held where calls and connections leave.
+pub(crate) fn at_the_door(rule: &str) -> Enforcement {
     Enforcement {
-        rule: Text::clean("tools"),
+        rule: Text::clean(rule),
         by: By::Gateway,
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_gateway::Pass;
-use ringfence_journal::{Client, Enforcement, ExecutionId, SessionId};
+use ringfence_gateway::{Crossed, Pass};
+use ringfence_journal::{Client, Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::{Collected, Door, Ended, Language, Options, Sandbox, Spec, Stop, Task};
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ use crate::door::{self, Keeper};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::network;
 use crate::record::note_attempts;
 use crate::refusal::Refusal;
 use crate::report;
@@ -167,7 +168,7 @@ impl Engine {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
         };
-        session.enforcement = self.enforcement(&spec);
+        session.enforcement = self.enforcement(&spec, &session.policy);
         let found = Box::pin(self.type_errors(&session, &request.program)).await;
         if !found.is_empty() {
             self.open_session(&session).await?;
@@ -178,11 +179,16 @@ impl Engine {
         let mut opened = false;
         let ran = Box::pin(self.in_a_new_place(&session, &spec, &mut request, live, stop, &mut opened)).await;
         if let Err(error) = &ran {
-            if !opened {
+            // A sink refuses what is written already; it will refuse the end too, and said why.
+            let refused = matches!(error, RunError::Record(RecordError::Sink { .. }));
+            if !opened && !refused {
                 self.open_session(&session).await?;
             }
             let reason = format!("failed: {error}");
-            self.close_session((session.id, &session.folders), &reason).await?;
+            let closed = self.close_session((session.id, &session.folders), &reason).await;
+            if !refused {
+                closed?;
+            }
         }
         ran
     }
@@ -239,6 +245,7 @@ impl Engine {
             attempts,
         ));
         let keeper = self.keeper(session, request);
+        let (outside, network) = self.outside(session, &request.program)?.unzip();
         let (door, calls, answers) = Door::new(door::ROOM);
         let task = Task {
             kind: report::task_kind(&request.program),
@@ -246,14 +253,19 @@ impl Engine {
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
             wall: request.timeout,
-            network: None,
+            network,
         };
-        let (ended, calls) = match &keeper {
-            None => (sandbox.run(task, &mut kept, stop).await?, Vec::new()),
-            Some(keeper) => {
-                let run = sandbox.run(task, &mut kept, stop);
+        let run = sandbox.run(task, &mut kept, stop);
+        let (ended, calls, crossed) = match (&keeper, outside) {
+            (None, None) => (run.await?, Vec::new(), Crossed::default()),
+            (None, Some(outside)) => {
+                let (ended, crossed) = Box::pin(outside.run(run)).await?;
+                (ended, Vec::new(), crossed)
+            }
+            // Code has tools and no network.
+            (Some(keeper), _) => {
                 let ended = keeper.run(run, keeper.attend(calls, answers)).await?;
-                (ended, keeper.close().await?)
+                (ended, keeper.close().await?, Crossed::default())
             }
         };
         sandbox.settle().await?;
@@ -263,6 +275,7 @@ impl Engine {
         let collected = self.take_out(session, sandbox, before, &request.out).await?;
         let mut execution = report::result(session, &ended, &collected, &(stdout, stderr));
         report::add_calls(&mut execution, &calls);
+        network::add_crossed(&mut execution, &crossed);
         Ok((ended, execution))
     }
 
@@ -323,13 +336,15 @@ impl Engine {
     }
 
     /// What holds each rule.
-    pub(crate) fn enforcement(&self, spec: &Spec) -> Vec<Enforcement> {
+    pub(crate) fn enforcement(&self, spec: &Spec, policy: &Policy) -> Vec<Enforcement> {
         let by_the_place = self.native.enforcement(spec);
-        let at_the_door = self.gateway().map(|_| report::at_the_door());
+        let tools = self.gateway().map(|_| report::at_the_door("tools"));
+        let net = (policy.net().enabled == Some(true)).then(|| report::at_the_door("net"));
         by_the_place
             .iter()
             .map(report::enforcement)
-            .chain(at_the_door)
+            .chain(tools)
+            .chain(net)
             .collect()
     }
 

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::Past;
+use ringfence_gateway::{Egress, Past};
 use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Sandbox, Spec};
@@ -30,7 +30,11 @@ pub(crate) struct Session {
     /// Where places on disk are made.
     pub(crate) folders: PathBuf,
     pub(crate) past: Arc<Past>,
+    pub(crate) way_out: WayOut,
 }
+
+/// What a session has of the network, from its first use on.
+pub(crate) type WayOut = Arc<OnceLock<Egress>>;
 
 impl Session {
     pub(crate) fn new(
@@ -48,6 +52,7 @@ impl Session {
             enforcement: Vec::new(),
             folders,
             past: Arc::default(),
+            way_out: Arc::default(),
         }
     }
 
@@ -77,6 +82,7 @@ pub(crate) struct Open {
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
     pub(crate) past: Arc<Past>,
+    pub(crate) way_out: WayOut,
     /// Its sandbox, once there is one; whoever holds it runs.
     pub(crate) place: tokio::sync::Mutex<Place>,
     used: Mutex<Instant>,
@@ -100,6 +106,7 @@ impl Open {
         Session {
             enforcement: self.enforcement.clone(),
             past: Arc::clone(&self.past),
+            way_out: Arc::clone(&self.way_out),
             ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
     }
@@ -195,6 +202,7 @@ impl Sessions {
             folders: opening.folders,
             enforcement: opening.enforcement,
             past: Arc::default(),
+            way_out: Arc::default(),
             place: tokio::sync::Mutex::new(Place::New),
             used: Mutex::new(Instant::now()),
         });

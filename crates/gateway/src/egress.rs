@@ -13,6 +13,7 @@ mod cover;
 mod dial;
 mod environment;
 mod forward;
+pub mod fuzz;
 mod generation;
 mod guard;
 mod head;
@@ -35,14 +36,14 @@ mod want;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ringfence_journal::{ExecutionId, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
+use ringfence_journal::{ExecutionId, NoEntropy, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
 use ringfence_policy::{Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use attach::Attachments;
 use authority::Authority;
-use connect::{Front, Tunnel, say};
+use connect::{Front, Tunnel, part};
 use generation::{Place, Rules};
 use limit::{Limiter, Over};
 use passage::Passage;
@@ -53,7 +54,6 @@ use rewind::{Rewind, Stream};
 use crate::credential::{Credentials, Environment, StandIns};
 use crate::vault::Vault;
 
-pub use limit::Limits;
 pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
@@ -69,8 +69,6 @@ pub struct EgressSettings {
     pub resolver: Resolver,
     /// Whose word is taken for a host's name where its TLS is ended.
     pub roots: Roots,
-    /// Limits other than the policy's own.
-    pub limits: Option<Limits>,
     /// Stand-ins for credentials: of one session only.
     stand_ins: Option<Arc<StandIns>>,
     /// Whether the sandbox can be given a certificate to trust; without, nothing whose requests must be seen is let out over
@@ -84,7 +82,6 @@ impl EgressSettings {
         EgressSettings {
             resolver: Resolver::system(),
             roots: Roots::system(),
-            limits: None,
             stand_ins: None,
             trust: true,
         }
@@ -96,7 +93,7 @@ impl EgressSettings {
         credentials: &Credentials,
         environment: &Environment,
         vault: &Vault,
-    ) -> Result<EgressSettings, getrandom::Error> {
+    ) -> Result<EgressSettings, NoEntropy> {
         let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
         self.stand_ins = Some(Arc::new(stand_ins));
         Ok(self)
@@ -132,8 +129,8 @@ impl Egress {
         Egress {
             shared: Arc::new(Shared {
                 settings,
+                limiter: Arc::new(Limiter::new(policy.net_limits())),
                 rules: Arc::new(Rules::new(policy)),
-                limiter: Arc::default(),
                 attachments,
                 authority: OnceLock::new(),
             }),
@@ -155,8 +152,9 @@ impl Egress {
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
         tokio::select! {
             () = self.connection(Rewind::new(stream)) => {}
-            // What goes on by itself, such as an upgraded connection, ends as well.
+            // Nothing more goes out of this session at all.
             _ = self.ledger.failed() => self.shared.rules.close(),
+            () = self.ledger.closing() => {}
         }
     }
 
@@ -179,6 +177,7 @@ impl Egress {
             name: Text::clean(policy.name()),
             digest: Text::clean(policy.digest()),
         };
+        self.shared.limiter.change(policy.net_limits());
         let generation = self.shared.rules.change(policy).await;
         self.ledger.changed(generation, named).await?;
         Ok(generation)
@@ -189,13 +188,14 @@ impl Egress {
         self.ledger.failed().await
     }
 
-    /// Waits until every end is written; what crossed, and what was refused.
+    /// Ends what is still open, waits until every end is written, and says what crossed and what was refused. Nothing is
+    /// served afterwards.
     pub async fn close(&self) -> Result<Crossed, RecordError> {
         self.ledger.close().await
     }
 
     async fn connection<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>) {
-        let permit = match self.shared.limiter.open(&self.limits()) {
+        let permit = match self.shared.limiter.open() {
             Ok(permit) => permit,
             Err(over) => return self.full(stream, over).await,
         };
@@ -213,7 +213,7 @@ impl Egress {
             Ok(Ok(wish)) => wish,
             Ok(Err(error)) => {
                 if let Some(reply) = error.reply() {
-                    say(&mut stream, &reply).await;
+                    part(stream, &reply).await;
                 }
                 return;
             }
@@ -232,7 +232,7 @@ impl Egress {
                     .refused(&want::target(Scheme::Https, &text, wish.port), &denial)
                     .await
                 {
-                    say(&mut stream, &socks::refusal(&denial)).await;
+                    part(stream, &socks::refusal(&denial)).await;
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Egress {
             Ok(tunnel) => self.tunnel(stream, tunnel).await,
             Err(denial) => {
                 if self.refused(&want::target(Scheme::Https, &place, 0), &denial).await {
-                    say(&mut stream, &denial.bytes()).await;
+                    part(stream, &denial.bytes()).await;
                 }
             }
         }
@@ -261,12 +261,12 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
-        say(&mut stream, &denial.bytes()).await;
+        part(stream, &denial.bytes()).await;
     }
 
     /// Counts one more connection or request.
     fn take(&self) -> Result<(), Over> {
-        self.shared.limiter.take(&self.limits())
+        self.shared.limiter.take()
     }
 
     /// Writes a refusal down; whether that went well, and so whether anything may be said.
@@ -274,13 +274,8 @@ impl Egress {
         self.ledger.refused(to, denial).await.is_ok()
     }
 
-    fn limits(&self) -> Limits {
-        let own = self.shared.settings.limits;
-        own.unwrap_or_else(|| Limits::of(&self.shared.rules.now().policy))
-    }
-
     fn passage(&self, number: u64, place: Place) -> Passage {
-        let limiter = (Arc::clone(&self.shared.limiter), self.limits());
+        let limiter = Arc::clone(&self.shared.limiter);
         Passage::new(Arc::clone(&self.ledger), limiter, number, place)
     }
 

@@ -34,7 +34,8 @@ pub use answer::{CallResult, Content};
 pub use credential::{
     Credential, CredentialError, Credentials, CredentialsError, Environment, HostUse, Secret, ServerUse, Written,
 };
-pub use egress::{Barred, Crossed, Egress, EgressSettings, Limits, Resolver, Roots};
+pub use egress::fuzz;
+pub use egress::{Barred, Crossed, Egress, EgressSettings, Resolver, Roots};
 pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};

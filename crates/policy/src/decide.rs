@@ -117,7 +117,7 @@ const RESERVED: [&str; 5] = [
     "instance-data",
 ];
 
-fn reserved(host: &Host) -> bool {
+pub(crate) fn reserved(host: &Host) -> bool {
     match host {
         Host::Name(name) => {
             let name = name.as_str();

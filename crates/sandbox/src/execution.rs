@@ -191,7 +191,8 @@ pub enum RunError {
 pub(crate) struct Prepared {
     pub(crate) number: u32,
     pub(crate) language: Language,
-    pub(crate) pipe: Pipe,
+    /// Boxed, for it is large and moves with every future that holds it.
+    pub(crate) pipe: Box<Pipe>,
     pub(crate) leaf: Option<Leaf>,
 }
 
@@ -200,7 +201,7 @@ impl Prepared {
         Ok(Prepared {
             number,
             language,
-            pipe: Pipe::new(end)?,
+            pipe: Box::new(Pipe::new(end)?),
             leaf,
         })
     }

@@ -63,6 +63,8 @@ pub(crate) struct Lanes {
     writer: Option<Waker>,
     /// Nobody holds the tunnel any more.
     pub(crate) dropped: bool,
+    /// Nothing comes from the program or goes to it any more.
+    pub(crate) closed: bool,
     /// The pipe has nothing to do with it any more.
     over: bool,
     /// It is among those that the pipe will look at.
@@ -115,10 +117,20 @@ impl Line {
         lanes.wake_reader();
     }
 
+    /// The program neither sends nor takes any more.
+    pub(crate) fn close(&self) {
+        let mut lanes = self.lanes();
+        lanes.closed = true;
+        lanes.leaving = Vec::new();
+        lanes.wake_reader();
+        lanes.wake_writer();
+    }
+
     /// The pipe has nothing to do with it any more.
     pub(crate) fn finish(&self) {
         let mut lanes = self.lanes();
         lanes.over = true;
+        lanes.closed = true;
         lanes.leaving = Vec::new();
         lanes.wake_reader();
         lanes.wake_writer();
@@ -198,7 +210,7 @@ impl AsyncRead for Tunnel {
             if lanes.program_ended {
                 return Poll::Ready(Ok(()));
             }
-            if lanes.over {
+            if lanes.closed {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
             }
             lanes.reader = Some(cx.waker().clone());
@@ -216,7 +228,7 @@ impl AsyncRead for Tunnel {
 impl AsyncWrite for Tunnel {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut lanes = self.line.lanes();
-        if lanes.over || lanes.shut {
+        if lanes.closed || lanes.shut {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let room = AHEAD.saturating_sub(lanes.leaving.len());

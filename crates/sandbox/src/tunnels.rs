@@ -83,12 +83,11 @@ impl Tunnels {
                 }
             }
             Carried::Credit(grant) => leaving.credit(tunnel, grant)?,
-            Carried::Close => {
-                leaving.reset(tunnel);
-                if let Some(line) = self.lines.remove(&tunnel) {
-                    line.finish();
-                }
-            }
+            // The number stays in use as long as somebody holds the tunnel: so there are never more of them than numbers.
+            Carried::Close => match line {
+                Some(line) => line.close(),
+                None => leaving.reset(tunnel),
+            },
         }
         Ok(())
     }
@@ -158,6 +157,13 @@ fn look(line: &Line, inbound: &mut Inbound, outbound: &mut Outbound) -> Look {
         outbound.tunnels_mut().grant(tunnel, grant);
     }
     let leaving = outbound.tunnels_mut();
+    if lanes.closed {
+        if !lanes.dropped {
+            return Look::Done;
+        }
+        leaving.reset(tunnel);
+        return Look::Over;
+    }
     if !lanes.leaving.is_empty() && (lanes.shut || !lanes.dropped) {
         let taken = leaving.data(tunnel, &lanes.leaving);
         lanes.leaving.drain(..taken);

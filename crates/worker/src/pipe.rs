@@ -188,10 +188,10 @@ impl Pipe {
         Ok(())
     }
 
-    /// Whether there are connections to wait for; then adds them.
+    /// Adds the program's connections to what is waited for.
     pub(crate) fn tunnel_waits<'a>(&'a self, list: &mut Vec<Option<(BorrowedFd<'a>, Interest)>>) {
         if let Some(tunnels) = &self.tunnels {
-            tunnels.waits(&self.outbound, list);
+            tunnels.waits(&self.inbound, &self.outbound, list);
         }
     }
 

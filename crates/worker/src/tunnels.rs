@@ -75,8 +75,14 @@ impl Tunnels {
     }
 
     /// What to wait for: the port, then every connection in the order of their numbers.
-    pub(crate) fn waits<'a>(&'a self, outbound: &Outbound, list: &mut Vec<Option<(BorrowedFd<'a>, Interest)>>) {
-        let takes = !self.exhausted && self.open.len() + self.closing.len() < TUNNELS_MAX;
+    pub(crate) fn waits<'a>(
+        &'a self,
+        inbound: &Inbound,
+        outbound: &Outbound,
+        list: &mut Vec<Option<(BorrowedFd<'a>, Interest)>>,
+    ) {
+        let closing = self.closing.iter().filter(|one| in_use(**one, inbound, outbound));
+        let takes = !self.exhausted && self.open.len() + closing.count() < TUNNELS_MAX;
         list.push(takes.then(|| (self.listener.as_fd(), Interest::Read)));
         list.extend(self.open.iter().map(|(tunnel, connection)| {
             let reads = !connection.program_ended && outbound.tunnels().room(*tunnel) >= WORTHWHILE;
@@ -113,8 +119,7 @@ impl Tunnels {
         for (tunnel, life) in over {
             self.remove(tunnel, life, outbound);
         }
-        self.closing
-            .retain(|tunnel| inbound.tunnels().is_open(*tunnel) || outbound.tunnels().is_open(*tunnel));
+        self.closing.retain(|one| in_use(*one, inbound, outbound));
         if port.read {
             self.accept(inbound, outbound);
         }
@@ -182,18 +187,14 @@ impl Tunnels {
         }
     }
 
-    /// The tunnels of the connections that are left.
+    /// The tunnels of which something may still wait.
     pub(crate) fn left(&self) -> impl Iterator<Item = TunnelId> {
-        self.open.keys().copied()
+        self.open.keys().chain(&self.closing).copied()
     }
 
     fn accept(&mut self, inbound: &mut Inbound, outbound: &mut Outbound) {
         for _ in 0..ACCEPTS {
-            let free = |tunnel: &TunnelId| {
-                !self.open.contains_key(tunnel)
-                    && !inbound.tunnels().is_open(*tunnel)
-                    && !outbound.tunnels().is_open(*tunnel)
-            };
+            let free = |one: &TunnelId| !self.open.contains_key(one) && !in_use(*one, inbound, outbound);
             let Some(tunnel) = TunnelId::all().find(free) else {
                 return;
             };
@@ -321,6 +322,11 @@ impl Connection {
             Err(_) => Life::Broken,
         }
     }
+}
+
+/// Whether one side or the other has not said its last of it.
+fn in_use(tunnel: TunnelId, inbound: &Inbound, outbound: &Outbound) -> bool {
+    inbound.tunnels().is_open(tunnel) || outbound.tunnels().is_open(tunnel)
 }
 
 /// Nothing of ours: that connection, or that moment, is over already.

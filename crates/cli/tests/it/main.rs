@@ -11,6 +11,7 @@ mod egress;
 mod files;
 mod hostile;
 mod journal;
+mod learn;
 mod limits;
 mod mcpsec;
 mod messages;

@@ -1,7 +1,5 @@
 //! The chunked coding of a request's body, followed to its end: sizes are bare hexadecimal, lines end in CRLF, no extensions.
 
-use std::io;
-
 /// Digits of a chunk's size.
 const DIGITS: u8 = 15;
 /// Bytes of what follows the last chunk.
@@ -40,16 +38,18 @@ impl Default for Chunks {
 
 const START: At = At::Size { value: 0, digits: 0 };
 
-fn bad() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the request's chunks cannot be read in one way only",
-    )
+/// How a body goes on after some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    More,
+    Over,
+    /// It cannot be read in one way only.
+    Bad,
 }
 
 impl Chunks {
-    /// How many of these bytes belong to the body, and whether it is over with them.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<(usize, bool)> {
+    /// How many of these bytes belong to the body, and how it goes on after them.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> (usize, Next) {
         let mut read = 0;
         while let Some(byte) = bytes.get(read) {
             if let At::Data(left) = self.at {
@@ -59,16 +59,17 @@ impl Chunks {
                 self.at = if left == 0 { At::DataEnd } else { At::Data(left) };
                 continue;
             }
-            read += 1;
-            if self.step(*byte)? {
-                return Ok((read, true));
+            match self.step(*byte) {
+                Next::More => read += 1,
+                Next::Over => return (read + 1, Next::Over),
+                Next::Bad => return (read, Next::Bad),
             }
         }
-        Ok((read, false))
+        (read, Next::More)
     }
 
-    /// One byte that is not data; whether the body ends with it.
-    fn step(&mut self, byte: u8) -> io::Result<bool> {
+    /// One byte that is not data.
+    fn step(&mut self, byte: u8) -> Next {
         self.at = match (self.at, byte) {
             (At::Size { value, digits }, byte) if byte.is_ascii_hexdigit() && digits < DIGITS => At::Size {
                 value: value * 16 + u64::from(char::from(byte).to_digit(16).unwrap_or_default()),
@@ -80,12 +81,12 @@ impl Chunks {
             (At::DataEnd, b'\r') => At::DataEndLf,
             (At::DataEndLf, b'\n') => START,
             (At::Trailer { length, cr: false }, b'\r') => At::Trailer { length, cr: true },
-            (At::Trailer { length: 0, cr: true }, b'\n') => return Ok(true),
+            (At::Trailer { length: 0, cr: true }, b'\n') => return Next::Over,
             (At::Trailer { cr: true, .. }, b'\n') => At::Trailer { length: 0, cr: false },
             (At::Trailer { length, cr: false }, b' '..=b'~' | b'\t' | 0x80..) if self.trailers < TRAILERS => {
                 // A folded line would begin with a space.
                 if length == 0 && matches!(byte, b' ' | b'\t') {
-                    return Err(bad());
+                    return Next::Bad;
                 }
                 self.trailers += 1;
                 At::Trailer {
@@ -93,9 +94,9 @@ impl Chunks {
                     cr: false,
                 }
             }
-            _ => return Err(bad()),
+            _ => return Next::Bad,
         };
-        Ok(false)
+        Next::More
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringfence_journal::Target;
 use ringfence_policy::{Host, HostRequest, Policy, Scheme};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -28,6 +28,8 @@ use crate::refusal::Refusal;
 
 /// How long a program may take to say the first word in its tunnel.
 const FIRST_WORD: Duration = Duration::from_secs(30);
+/// How long a program has to read the last words.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// How a tunnel was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +95,7 @@ impl Egress {
             if over.first {
                 self.refuse_tunnel(stream, &tunnel, denial).await;
             } else {
-                say(&mut stream, &tunnel.front.refused(&denial)).await;
+                part(stream, &tunnel.front.refused(&denial)).await;
             }
             return;
         }
@@ -170,7 +172,7 @@ impl Egress {
         policy.inspects(request) || self.attachments().look_inside()
     }
 
-    async fn tls<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, tunnel: &Tunnel, name: Option<String>) {
+    async fn tls<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel, name: Option<String>) {
         let request = tunnel.request(Scheme::Https);
         if let Err(refusal) = named(tunnel, name.as_deref()) {
             return self.alert(stream, tunnel, refusal).await;
@@ -220,7 +222,7 @@ impl Egress {
             Ok((far, _)) => relay(stream, far, &passage).await,
             Err(refusal) => {
                 passage.fault(refusal.code);
-                say(&mut stream, &sniff::alert(refusal.code)).await;
+                part(stream, &sniff::alert(refusal.code)).await;
             }
         }
     }
@@ -245,12 +247,12 @@ impl Egress {
     }
 
     /// Plain requests in a tunnel: each is judged when it comes.
-    async fn http<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, tunnel: &Tunnel) {
+    async fn http<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel) {
         let request = tunnel.request(Scheme::Http);
         if let Err(refusal) = judge::host(&self.rules().now().policy, &request) {
             let denial = Denial::from(refusal);
             self.refused(&tunnel.target(Scheme::Http), &denial).await;
-            say(&mut stream, &denial.bytes()).await;
+            part(stream, &denial.bytes()).await;
             return;
         }
         inspect::one(self, stream, Some(Origin::of(&request))).await;
@@ -263,17 +265,17 @@ impl Egress {
     }
 
     /// Refuses before the tunnel is granted.
-    async fn refuse_tunnel<S: Stream>(&self, mut stream: Rewind<S>, tunnel: &Tunnel, denial: Denial) {
+    async fn refuse_tunnel<S: Stream>(&self, stream: Rewind<S>, tunnel: &Tunnel, denial: Denial) {
         if self.refused(&tunnel.target(tunnel.usual()), &denial).await {
-            say(&mut stream, &tunnel.front.refused(&denial)).await;
+            part(stream, &tunnel.front.refused(&denial)).await;
         }
     }
 
     /// Refuses inside the tunnel, in the words of TLS.
-    async fn alert<S: Stream>(&self, mut stream: Rewind<S>, tunnel: &Tunnel, refusal: Refusal) {
+    async fn alert<S: Stream>(&self, stream: Rewind<S>, tunnel: &Tunnel, refusal: Refusal) {
         let alert = sniff::alert(refusal.code);
         if self.refused(&tunnel.target(Scheme::Https), &refusal.into()).await {
-            say(&mut stream, &alert).await;
+            part(stream, &alert).await;
         }
     }
 }
@@ -297,7 +299,20 @@ fn named(tunnel: &Tunnel, name: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
+/// The last words: written, ended, and what the program still says is let go by, or it would find its connection broken
+/// instead of an answer.
+pub(super) async fn part(mut stream: impl Stream, bytes: &[u8]) {
+    let last = async {
+        if say(&mut stream, bytes).await && stream.shutdown().await.is_ok() {
+            let mut ignored = [0; 4096];
+            while matches!(stream.read(&mut ignored).await, Ok(1..)) {}
+        }
+    };
+    // A program that goes on talking is not listened to for ever.
+    let _ = timeout(PARTING, last).await;
+}
+
 /// Writes all of it; whether that went well.
-pub(super) async fn say(stream: &mut (impl Stream + ?Sized), bytes: &[u8]) -> bool {
+async fn say(stream: &mut (impl Stream + ?Sized), bytes: &[u8]) -> bool {
     stream.write_all(bytes).await.is_ok() && stream.flush().await.is_ok()
 }

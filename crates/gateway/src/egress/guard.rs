@@ -12,7 +12,7 @@ use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::chunk::Chunks;
+use super::chunk::{Chunks, Next};
 use super::head::{self, Framing};
 use super::refuse;
 use crate::refusal::Refusal;
@@ -38,6 +38,11 @@ impl Fault {
             .map(|(_, refusal)| refusal.clone())
     }
 
+    /// Whether any head was refused.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn set(&self, number: u64, refusal: Refusal) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, refusal));
     }
@@ -54,6 +59,8 @@ enum State {
     Free,
     /// The refusal is on its way, after which the connection closes.
     Refused,
+    /// The body is none; what was sent of it is cut off.
+    Broken,
     /// Nothing more is read.
     Ended,
 }
@@ -87,8 +94,8 @@ impl<S> Guard<S> {
         (guard, fault)
     }
 
-    /// Looks at what was read; whether anything became readable.
-    fn look(&mut self) -> io::Result<()> {
+    /// Looks at what was read.
+    fn look(&mut self) {
         while !self.raw.is_empty() {
             match &mut self.state {
                 State::Head { searched } => {
@@ -96,7 +103,7 @@ impl<S> Guard<S> {
                     *searched = self.raw.len();
                     match end {
                         Some(end) if end <= head::MOST => self.head(end),
-                        None if self.raw.len() < head::MOST => return Ok(()),
+                        None if self.raw.len() < head::MOST => return,
                         Some(_) | None => self.refuse(refuse::protocol("the head of the request is too long")),
                     }
                 }
@@ -109,17 +116,18 @@ impl<S> Guard<S> {
                     }
                 }
                 State::Chunked(chunks) => {
-                    let (length, over) = chunks.take(&self.raw)?;
+                    let (length, next) = chunks.take(&self.raw);
                     self.good.unsplit(self.raw.split_to(length));
-                    if over {
-                        self.next();
+                    match next {
+                        Next::More => {}
+                        Next::Over => self.next(),
+                        Next::Bad => self.state = State::Broken,
                     }
                 }
                 State::Free => self.good.unsplit(self.raw.split()),
-                State::Refused | State::Ended => self.raw.clear(),
+                State::Refused | State::Broken | State::Ended => self.raw.clear(),
             }
         }
-        Ok(())
     }
 
     fn next(&mut self) {
@@ -176,6 +184,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             match this.state {
                 State::Ended => return Poll::Ready(Ok(())),
                 State::Refused => return Poll::Pending,
+                State::Broken => {
+                    let message = "the request's chunks cannot be read in one way only";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
+                }
                 // Nothing to look at: straight into the reader's own memory.
                 State::Free => return Pin::new(&mut this.stream).poll_read(cx, into),
                 State::Length(left) => {
@@ -217,7 +229,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             if began && matches!(this.state, State::Head { .. }) && this.heads > 0 {
                 this.timer.as_mut().reset(Instant::now() + PATIENCE);
             }
-            this.look()?;
+            this.look();
         }
     }
 }

@@ -2,8 +2,8 @@
 //! written down, and only then sent.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use ringfence_journal::{RecordError, Target};
 use ringfence_policy::Scheme;
+use tokio::task::JoinSet;
 
 use super::Egress;
 use super::body::{self, Body};
@@ -43,6 +44,8 @@ pub(super) struct Exchange {
     pool: Pool,
     fault: Fault,
     requests: AtomicU64,
+    /// What goes on when requests are over, such as a WebSocket; it ends with this connection.
+    pub(super) carried: Mutex<JoinSet<()>>,
 }
 
 /// A request that may be sent.
@@ -83,11 +86,14 @@ pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, ins
         .max_buf_size(2 * head::MOST)
         .half_close(true)
         .auto_date_header(false);
-    let service = service_fn(move |request| Arc::clone(&exchange).answer(request));
+    let answering = Arc::clone(&exchange);
+    let service = service_fn(move |request| Arc::clone(&answering).answer(request));
     let served = builder.serve_connection(TokioIo::new(guard), service).with_upgrades();
     if let Err(error) = served.await {
         tracing::debug!(%error, "a program's connection broke off");
     }
+    let carried = std::mem::take(&mut *exchange.carried.lock().unwrap_or_else(PoisonError::into_inner));
+    carried.join_all().await;
 }
 
 /// Serves HTTP/2 until the program goes away.
@@ -114,17 +120,28 @@ impl Exchange {
             pool: Pool::default(),
             fault,
             requests: AtomicU64::new(0),
+            carried: Mutex::default(),
         })
     }
 
     /// Answers one request, whatever comes of it.
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+        // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
+        let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
+        let mut response = self.judged(request).await?;
+        if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let close = http::HeaderValue::from_static("close");
+            response.headers_mut().insert(http::header::CONNECTION, close);
+        }
+        Ok(response)
+    }
+
+    async fn judged(&self, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         if let Some(refusal) = self.fault.of(number) {
             let to = self.nowhere();
             return self.refuse(&to, refusal.into()).await;
         }
-        let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
         let (parts, incoming) = request.into_parts();
         let want = match want::read(&parts, self.inside.as_ref()) {
             Ok(want) => want,
@@ -140,17 +157,8 @@ impl Exchange {
             }
             return Ok(answer(&denial));
         }
-        let answered = self.forward(&want, parts, incoming).await;
-        match answered {
-            Ok(mut response) => {
-                // What follows a wish to upgrade was not framed by us, so it is not read as a request.
-                if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                    response
-                        .headers_mut()
-                        .insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
-                }
-                Ok(response)
-            }
+        match self.forward(&want, parts, incoming).await {
+            Ok(response) => Ok(response),
             Err(Unanswered::Denied(denial)) => self.refuse(&want.target, denial).await,
             Err(Unanswered::Misused(misuse)) => {
                 let denial = Denial::from((*misuse.refusal).clone());

@@ -2,47 +2,21 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
-use ringfence_policy::Policy;
+use ringfence_policy::NetLimits;
 
 use crate::refusal::Refusal;
 
-const MINUTE: Duration = Duration::from_mins(1);
-
-/// What one session may use of the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections of programs at once.
-    pub connections: usize,
-    /// Connections and requests in any minute.
-    pub per_minute: usize,
-    /// Bytes out and in together, over the whole session.
-    pub bytes: u64,
-}
-
-/// What holds where nothing was written.
-const USUAL: Limits = Limits {
-    connections: 256,
-    per_minute: 6000,
-    bytes: 1 << 30,
-};
-
-impl Limits {
-    /// The limits of a policy.
-    pub(super) fn of(_policy: &Policy) -> Limits {
-        USUAL
-    }
-}
-
 /// The counts of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Limiter {
+    limits: RwLock<NetLimits>,
     open: AtomicUsize,
     recent: Mutex<VecDeque<Instant>>,
     bytes: AtomicU64,
-    /// A refusal for the rate was written in this minute already.
+    /// A refusal was written since there was last room.
     told: AtomicBool,
 }
 
@@ -56,7 +30,7 @@ impl Drop for Permit {
     }
 }
 
-/// A refusal at a limit, and whether it is the first of its kind in this minute: only that one is written down, or the
+/// A refusal at a limit, and whether it is the first since there was last room: only that one is written down, or the
 /// journal would be what overflows.
 #[derive(Debug)]
 pub(super) struct Over {
@@ -65,9 +39,28 @@ pub(super) struct Over {
 }
 
 impl Limiter {
+    pub(super) fn new(limits: NetLimits) -> Limiter {
+        Limiter {
+            limits: RwLock::new(limits),
+            open: AtomicUsize::new(0),
+            recent: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    fn limits(&self) -> NetLimits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts other limits in force; what was counted stays counted.
+    pub(super) fn change(&self, limits: NetLimits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
     /// A place for one more connection.
-    pub(super) fn open(self: &Arc<Self>, limits: &Limits) -> Result<Permit, Over> {
-        let most = limits.connections;
+    pub(super) fn open(self: &Arc<Self>) -> Result<Permit, Over> {
+        let most = usize::try_from(self.limits().connections).unwrap_or(usize::MAX);
         let taken = self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
             (open < most).then_some(open + 1)
         });
@@ -80,42 +73,40 @@ impl Limiter {
         Err(self.over(refusal))
     }
 
-    /// Counts one connection or request, if there is room for it in this minute and bytes are left.
-    pub(super) fn take(&self, limits: &Limits) -> Result<(), Over> {
-        if self.bytes.load(Ordering::Acquire) >= limits.bytes {
-            return Err(self.over(spent(limits)));
+    /// Counts one connection or request, if the rate has room for it and bytes are left.
+    pub(super) fn take(&self) -> Result<(), Over> {
+        let limits = self.limits();
+        if self.bytes.load(Ordering::Acquire) >= limits.bytes.get() {
+            return Err(self.over(spent(&limits)));
         }
-        let now = Instant::now();
+        let (now, window) = (Instant::now(), limits.rate.per().window());
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        while recent.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
+        while recent.front().is_some_and(|at| now.duration_since(*at) >= window) {
             recent.pop_front();
         }
-        if recent.len() < limits.per_minute {
+        if recent.len() < usize::try_from(limits.rate.count()).unwrap_or(usize::MAX) {
             recent.push_back(now);
             self.told.store(false, Ordering::Release);
             return Ok(());
         }
-        let wait = recent
-            .front()
-            .map_or(MINUTE, |first| MINUTE.saturating_sub(now.duration_since(*first)));
+        let first = recent.front().copied().unwrap_or(now);
         drop(recent);
+        let wait = window.saturating_sub(now.duration_since(first)).as_secs() + 1;
         let refusal = Refusal::new(
             "limit.rate",
-            format!(
-                "{} connections and requests were made in this minute",
-                limits.per_minute
-            ),
+            format!("connections and requests may be made {} at most", limits.rate),
         )
         .by("net.limits.rate")
-        .hint(format!("wait {:.0} s, and make fewer", wait.as_secs_f64().ceil()));
+        .hint(format!("wait {wait} s, and make fewer"));
         Err(self.over(refusal))
     }
 
-    /// Counts bytes that cross; those at the limit are not let through.
-    pub(super) fn spend(&self, bytes: u64, limits: &Limits) -> Result<(), Refusal> {
+    /// Counts bytes that cross; those beyond the limit are not let through.
+    pub(super) fn spend(&self, bytes: u64) -> Result<(), Refusal> {
+        let limits = self.limits();
         let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
-        if before.saturating_add(bytes) > limits.bytes {
-            return Err(spent(limits));
+        if before.saturating_add(bytes) > limits.bytes.get() {
+            return Err(spent(&limits));
         }
         Ok(())
     }
@@ -128,10 +119,10 @@ impl Limiter {
     }
 }
 
-fn spent(limits: &Limits) -> Refusal {
+fn spent(limits: &NetLimits) -> Refusal {
     Refusal::new(
         "limit.egress",
-        format!("this session may move {} bytes over the network, and did", limits.bytes),
+        format!("this session may move {} over the network, and did", limits.bytes),
     )
     .by("net.limits.bytes")
     .hint("fetch less, or ask the operator for more")

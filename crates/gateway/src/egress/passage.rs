@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::generation::Place;
-use super::limit::{Limiter, Limits};
+use super::limit::Limiter;
 use super::record::{End, Ledger};
 use crate::credential::Misuse;
 use crate::refusal::Refusal;
@@ -15,7 +15,6 @@ use crate::refusal::Refusal;
 pub(super) struct Passage {
     ledger: Arc<Ledger>,
     limiter: Arc<Limiter>,
-    limits: Limits,
     number: u64,
     begun: Instant,
     out: AtomicU64,
@@ -35,16 +34,11 @@ pub(super) enum Cut {
 }
 
 impl Passage {
-    pub(super) fn new(
-        ledger: Arc<Ledger>,
-        (limiter, limits): (Arc<Limiter>, Limits),
-        number: u64,
-        place: Place,
-    ) -> Passage {
+    pub(super) fn new(ledger: Arc<Ledger>, limiter: Arc<Limiter>, number: u64, place: Place) -> Passage {
+        ledger.leaves();
         Passage {
             ledger,
             limiter,
-            limits,
             number,
             begun: Instant::now(),
             out: AtomicU64::new(0),
@@ -71,12 +65,10 @@ impl Passage {
             return Err(Cut::Forbidden);
         }
         way.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.limiter
-            .spend(bytes as u64, &self.limits)
-            .map_err(|refusal: Refusal| {
-                self.fault(refusal.code);
-                Cut::Spent
-            })
+        self.limiter.spend(bytes as u64).map_err(|refusal: Refusal| {
+            self.fault(refusal.code);
+            Cut::Spent
+        })
     }
 
     pub(super) fn status(&self, status: http::StatusCode) {
@@ -103,7 +95,6 @@ impl Passage {
 impl Drop for Passage {
     fn drop(&mut self) {
         let (out, back) = (self.out.load(Ordering::Relaxed), self.back.load(Ordering::Relaxed));
-        self.ledger.count(out, back);
         let status = self.status.load(Ordering::Relaxed);
         self.ledger.ended(&End {
             number: self.number,

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ringfence_journal::{
     Event, ExecutionId, Kind, PolicyRef, RecordError, Recorded, Recorder, SessionId, Target, Text,
@@ -17,6 +18,9 @@ use crate::pass::Ends;
 
 /// Refusals that are told one by one; the rest is counted.
 const TOLD: usize = 256;
+
+/// How long the end of an execution waits for what is still out.
+const LEAVING: Duration = Duration::from_secs(5);
 
 type Written = Pin<Box<dyn Future<Output = Result<Recorded, RecordError>> + Send>>;
 
@@ -89,6 +93,9 @@ pub(super) struct Ledger {
     next: AtomicU64,
     ends: Ends<Scribe>,
     crossed: Mutex<Crossed>,
+    /// How many are out.
+    open: watch::Sender<usize>,
+    closing: watch::Sender<bool>,
     failed: watch::Sender<Option<RecordError>>,
 }
 
@@ -101,6 +108,8 @@ impl Ledger {
             execution,
             next: AtomicU64::new(1),
             crossed: Mutex::default(),
+            open: watch::Sender::new(0),
+            closing: watch::Sender::new(false),
             failed: watch::Sender::new(None),
         }
     }
@@ -213,6 +222,12 @@ impl Ledger {
             duration_ms: end.duration_ms,
         };
         self.ends.add(Event::host(self.session, Some(self.execution), kind));
+        {
+            let mut crossed = self.crossed();
+            crossed.bytes_out += end.bytes_out;
+            crossed.bytes_in += end.bytes_in;
+        }
+        self.open.send_modify(|open| *open -= 1);
     }
 
     /// Writes down which rules are in force; they are the session's, not one execution's.
@@ -225,10 +240,17 @@ impl Ledger {
         written
     }
 
-    pub(super) fn count(&self, out: u64, back: u64) {
-        let mut crossed = self.crossed();
-        crossed.bytes_out += out;
-        crossed.bytes_in += back;
+    /// One more is out.
+    pub(super) fn leaves(&self) {
+        self.open.send_modify(|open| *open += 1);
+    }
+
+    /// Waits until the execution is over.
+    pub(super) async fn closing(&self) {
+        let mut closing = self.closing.subscribe();
+        if closing.wait_for(|closing| *closing).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     fn fail(&self, error: RecordError) {
@@ -255,8 +277,12 @@ impl Ledger {
         }
     }
 
-    /// Waits until every end is written; what crossed, and what did not.
+    /// Ends whatever is still out, and waits until every end is written; what crossed, and what did not.
     pub(super) async fn close(&self) -> Result<Crossed, RecordError> {
+        self.closing.send_replace(true);
+        let mut open = self.open.subscribe();
+        // Whatever does not end in time has no end in the journal: what became of it is not known.
+        let _ = tokio::time::timeout(LEAVING, open.wait_for(|open| *open == 0)).await;
         self.ends.write().await?;
         match self.failure() {
             Some(error) => Err(error),

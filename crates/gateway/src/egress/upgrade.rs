@@ -1,7 +1,7 @@
 //! WebSocket: judged as the GET that asks for it, then bytes both ways.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -65,12 +65,14 @@ pub(super) async fn forward(
     let far = hyper::upgrade::on(&mut response);
     let passage = Arc::clone(passage);
     let attachments = exchange.egress.attachments().clone();
-    tokio::spawn(async move {
+    let mut carried = exchange.carried.lock().unwrap_or_else(PoisonError::into_inner);
+    carried.spawn(async move {
         // The near side is there once our answer has been written.
         if let (Ok(near), Ok(far)) = tokio::join!(near, far) {
             relay(TokioIo::new(near), attachments.stream(TokioIo::new(far)), &passage).await;
         }
     });
+    drop(carried);
     let mut head = response.into_parts().0;
     forward::strip(&mut head.headers);
     head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -3,23 +3,17 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{ask, code, connect, shake, status, tls};
 use crate::rig::{limited, rig, tests};
 
 const WEB: &str = "allowlist: [web.example.com, { host: web.example.com, scheme: http }]";
-const MANY: Limits = Limits {
-    connections: 256,
-    per_minute: 6000,
-    bytes: 1 << 30,
-};
 const GET: &str = "GET http://web.example.com/ HTTP/1.1\r\nHost: web.example.com\r\n\r\n";
 
 tests! {
     async fn connections_at_once_are_limited() {
-        let rig = limited(WEB, Limits { connections: 2, ..MANY }).await;
+        let rig = limited(WEB, "connections: 2").await;
         let mut first = rig.open();
         let mut second = rig.open();
         connect(&mut first, "web.example.com:443").await;
@@ -36,7 +30,7 @@ tests! {
     }
 
     async fn requests_and_connections_in_a_minute_are_limited() {
-        let rig = limited(WEB, Limits { per_minute: 3, ..MANY }).await;
+        let rig = limited(WEB, "rate: 3/min").await;
         let mut stream = rig.open();
         for _ in 0..2 {
             assert_eq!(status(&ask(&mut stream, GET).await), 200);
@@ -54,7 +48,7 @@ tests! {
     }
 
     async fn bytes_are_limited_over_the_whole_session() {
-        let rig = limited(WEB, Limits { bytes: 100_000, ..MANY }).await;
+        let rig = limited(WEB, "bytes: 100000B").await;
         let mut stream = rig.open();
         stream.write_all(GET.replace("com/ ", "com/endless ").as_bytes()).await.unwrap();
         let mut got = Vec::new();
@@ -68,7 +62,7 @@ tests! {
     }
 
     async fn a_raw_tunnel_is_cut_at_the_limit_too() {
-        let rig = limited(WEB, Limits { bytes: 100_000, ..MANY }).await;
+        let rig = limited(WEB, "bytes: 100000B").await;
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
         let mut stream = shake(stream, tls(&rig.world.pem, &["http/1.1"]), "web.example.com").await.unwrap();
@@ -80,7 +74,7 @@ tests! {
     }
 
     async fn another_execution_of_the_session_has_the_same_limits_and_its_own_numbers() {
-        let rig = limited(WEB, Limits { per_minute: 2, ..MANY }).await;
+        let rig = limited(WEB, "rate: 2/min").await;
         let other = std::sync::Arc::new(rig.egress.for_execution(ringfence_journal::ExecutionId::generate().unwrap()));
         assert_eq!(rig.egress.trust(), other.trust());
         let (mut near, far) = tokio::io::duplex(1 << 16);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::disallowed_methods,
     reason = "tests start themselves once more in a namespace of their own"
 )]

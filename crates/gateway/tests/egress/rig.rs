@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{Egress, EgressSettings, Limits, Resolver, Roots};
+use ringfence_gateway::{Egress, EgressSettings, Resolver, Roots};
 use ringfence_journal::{Event, ExecutionId, Hash, Kind, RecordError, Recorded, Recorder, SessionId};
 use ringfence_policy::{Ceiling, Draft, Policy};
 use tokio::io::DuplexStream;
@@ -26,10 +26,8 @@ const ADDRESSES: [&str; 6] = [
 /// Runs a test in a namespace of its own: the whole program once more, for this test alone.
 pub(crate) fn inside<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
     if std::env::var_os(INSIDE).is_none() {
-        let mut setup = String::from("ip link set lo up");
-        for address in ADDRESSES {
-            setup += &format!(" && ip addr add {address} dev lo");
-        }
+        let addresses = ADDRESSES.map(|address| format!("ip addr add {address} dev lo"));
+        let setup = format!("ip link set lo up && {}", addresses.join(" && "));
         let status = Command::new("unshare")
             .args(["--user", "--map-root-user", "--net", "sh", "-c"])
             .arg(format!(
@@ -151,8 +149,8 @@ pub(crate) async fn rig(net: &str) -> Rig {
     rig_with(net, |_| {}).await
 }
 
-pub(crate) async fn limited(net: &str, limits: Limits) -> Rig {
-    rig_with(net, |settings| settings.limits = Some(limits)).await
+pub(crate) async fn limited(net: &str, limits: &str) -> Rig {
+    rig(&format!("{net}, limits: {{ {limits} }}")).await
 }
 
 pub(crate) async fn rig_with(net: &str, set: impl FnOnce(&mut EgressSettings)) -> Rig {
@@ -195,7 +193,6 @@ impl Rig {
     /// The lines of the journal once everything has ended.
     pub(crate) async fn closed(&self) -> Vec<String> {
         for _ in 0..100 {
-            self.egress.close().await.unwrap();
             let lines = self.book.lines();
             let count = |word: &str| lines.iter().filter(|line| line.starts_with(word)).count();
             if count("started") == count("ended") {

@@ -231,7 +231,7 @@ tests! {
             let mut stream = rig.open();
             let (mut read, mut write) = tokio::io::split(&mut stream);
             let sent = async { let _ = write.write_all(head.as_bytes()).await; };
-            let (_, answered) = tokio::join!(sent, answer(&mut read));
+            let ((), answered) = tokio::join!(sent, answer(&mut read));
             let short: String = head.chars().take(200).collect();
             assert_eq!((status(&answered), code(&answered).as_str()), (400, "net.protocol"), "{short}");
         }

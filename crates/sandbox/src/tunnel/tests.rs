@@ -141,6 +141,8 @@ async fn a_reset_of_the_program_is_an_error_after_its_bytes() {
         (&b"half"[..], io::ErrorKind::ConnectionReset)
     );
     assert_eq!(tunnel.write(b"x").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(host.carry_down(), [], "its number is in use while somebody holds it");
+    drop(tunnel);
     assert_eq!(host.carry_down(), [Heard::Close]);
 }
 
@@ -195,4 +197,29 @@ async fn a_program_waits_for_a_slow_reader() {
     let mut half = vec![0; window / 2];
     tunnel.read_exact(&mut half).await.unwrap();
     assert_eq!(host.carry_down(), [Heard::Credit(WINDOW / 2)]);
+}
+
+/// Who does not take tunnels does not get more of them than there are numbers, whatever the program does.
+#[tokio::test]
+async fn tunnels_that_nobody_takes_keep_their_numbers() {
+    let (offered, mut taken) = mpsc::channel(1);
+    let mut tunnels = Tunnels::new(offered);
+    let mut inbound = Inbound::execution(Side::Host);
+    let mut outbound = Outbound::execution(Side::Host);
+    for tunnel in TunnelId::all() {
+        tunnels.open(tunnel, &mut inbound, &mut outbound).unwrap();
+        tunnels.serve(&mut inbound, &mut outbound);
+        let close = ringfence_wire::Header::new(ringfence_wire::Kind::Close, tunnel.id(), 0).unwrap();
+        inbound.push(&close.write());
+        assert!(inbound.next().unwrap().is_some());
+        tunnels.hear(tunnel, Carried::Close, outbound.tunnels_mut()).unwrap();
+    }
+    tunnels.serve(&mut inbound, &mut outbound);
+    assert!(!outbound.pending());
+    for tunnel in TunnelId::all() {
+        assert!(outbound.open(tunnel).is_err());
+    }
+    drop(taken.try_recv().unwrap());
+    tunnels.serve(&mut inbound, &mut outbound);
+    assert!(outbound.pending(), "one number is free again");
 }
