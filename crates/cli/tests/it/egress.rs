@@ -132,7 +132,7 @@ fn what_is_not_allowed_is_refused_in_words_and_written_down() {
     let tries = [
         &["https://evil.example.net/"][..],
         &["-x", "socks5h://127.0.0.1:3128", "http://evil.example.net/"],
-        &["http://169.254.169.254/latest/meta-data/"],
+        &["--fail", "http://169.254.169.254/latest/meta-data/"],
         &["-k", "https://10.0.0.5/"],
         &[
             "-L",

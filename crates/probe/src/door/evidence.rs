@@ -83,7 +83,8 @@ impl Witness<'_> {
             127 => self.was_asked(|one| one.path.ends_with("127")),
             128 => self.forged(),
             129 | 131 | 140 => self.kept(),
-            133 | 135 | 136 => self.was_asked(|one| one.path.starts_with(&format!("/echo/{id}"))),
+            135 => self.was_asked(|one| one.path.starts_with("/echo/135") && self.has_key(one)),
+            133 | 136 => self.was_asked(|one| one.path.starts_with(&format!("/echo/{id}"))),
             137 => self.was_asked(|one| one.path == "/echo/137"),
             138 | 139 => self.was_asked(|one| one.path == format!("/echo/{id}") && self.has_key(one)),
             _ => None,
@@ -129,7 +130,10 @@ impl Witness<'_> {
 
     fn has_key(&self, asked: &Asked) -> bool {
         let key = String::from_utf8_lossy(self.key);
-        asked.headers.iter().any(|(_, value)| value.contains(key.as_ref()))
+        let has = |text: &str| text.contains(key.as_ref());
+        has(&asked.path)
+            || has(&String::from_utf8_lossy(&asked.body))
+            || asked.headers.iter().any(|(_, value)| has(value))
     }
 }
 

@@ -29,11 +29,14 @@ fn patterns() -> Option<Vec<Hir>> {
         return None;
     };
     let regex = |line: &str| line.strip_prefix("regex = '''")?.strip_suffix("'''").map(str::to_owned);
-    let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
+    let parse = |regex: String| {
+        let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
+        parser.parse(&regex).ok()
+    };
     Some(
         text.lines()
             .filter_map(regex)
-            .filter_map(|regex| parser.parse(&regex).ok())
+            .filter_map(parse)
             .map(|hir| bare(&hir))
             .collect(),
     )
@@ -78,7 +81,7 @@ fn secrets() -> Option<BTreeSet<String>> {
 
 /// Uses every credential, sends some astray, fails on purpose, and keeps whatever it can read.
 const SEARCH: &str = r#"
-import os, subprocess, sys
+import os, subprocess
 names = sorted(name for name in os.environ if name.startswith("SECRET_"))
 print(len(names), "variables")
 def curl(*words):
@@ -122,7 +125,7 @@ for top in ["/workspace", "/tmp", "/run", "/etc", "/dev/shm"]:
             try: dump.write(open(os.path.join(folder, file), "rb").read(1 << 20))
             except OSError: pass
 dump.close()
-sys.stdout.buffer.write(b"".join(said)[:200000])
+print(b"".join(said)[:200000].decode(errors="replace"))
 print(len(open("dump", "rb").read()) > 100000)
 "#;
 
@@ -208,7 +211,8 @@ fn two_hundred_credentials_are_found_nowhere() {
     let text = result["stdout"].as_str().unwrap();
     assert!(
         text.starts_with(&format!("{COUNT} variables\n")) && text.ends_with("True\n"),
-        "{result}"
+        "{text} {}",
+        result["stderr"]
     );
     let file = net.setting.path("work/policy.json").display().to_string();
     let said = conversation(&net, &config, &file);
