@@ -7,6 +7,7 @@ mod authority;
 mod dns;
 mod ledger;
 mod link;
+mod loose;
 mod pages;
 mod place;
 mod site;
@@ -23,7 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use ledger::{Arrival, Ledger, Query};
 pub use site::{Answer, Asked, Site};
-pub use world::{ALLOWED, ALLOWED_6, EVIL, RESOLVER, Reply, STRANGER, World};
+pub use world::{ALLOWED, ALLOWED_6, EVIL, LOOSE, RESOLVER, Reply, STRANGER, World};
 
 use authority::Authority;
 

@@ -5,12 +5,15 @@
     reason = "a test starts itself once more and tells itself so"
 )]
 
+#[cfg(feature = "sandboxes")]
+pub mod proxy;
+
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::process::{Command, Output, Stdio};
 
 pub use ringfence_probe::internet::{
-    ALLOWED, ALLOWED_6, Answer, Arrival, Asked, EVIL, Internet, Ledger, Query, Reply, STRANGER, Site, World,
+    ALLOWED, ALLOWED_6, Answer, Arrival, Asked, EVIL, Internet, LOOSE, Ledger, Query, Reply, STRANGER, Site, World,
 };
 
 /// Says inside that it is inside, and who started it.

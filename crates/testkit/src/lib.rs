@@ -9,6 +9,8 @@ pub mod calls;
 pub mod conformance;
 pub mod discovery;
 pub mod doors;
+#[cfg(feature = "internet")]
+pub mod egress;
 pub mod front;
 #[cfg(feature = "internet")]
 pub mod internet;

@@ -7,6 +7,7 @@
 )]
 
 mod clients;
+mod egress;
 mod files;
 mod hostile;
 mod journal;

@@ -7,11 +7,12 @@ const TRUST: &str = "/run/ringfence/ca.pem";
 /// What is not asked of a proxy.
 const LOCAL: &str = "localhost,127.0.0.1,::1";
 /// How programs are told what to trust: each has its own name for it.
-const TRUSTING: [&str; 10] = [
+const TRUSTING: [&str; 11] = [
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",
     "GIT_SSL_CAINFO",
     "PIP_CERT",
     "CARGO_HTTP_CAINFO",

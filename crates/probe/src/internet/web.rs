@@ -18,10 +18,11 @@ use tokio_rustls::TlsAcceptor;
 
 use super::authority::Authority;
 use super::ledger::Ledger;
+use super::loose;
 use super::pages;
 use super::site::{Answer, Asked};
 use super::socket;
-use super::world::World;
+use super::world::{LOOSE, World};
 
 /// Ports that somebody answers on.
 pub(super) const PORTS: [u16; 7] = [80, 443, 8080, 8443, 22, 25, 6379];
@@ -70,6 +71,10 @@ impl Web {
         }
         let mut first = [0];
         if !matches!(stream.peek(&mut first).await, Ok(1)) {
+            return;
+        }
+        if first[0] != HANDSHAKE && to.ip() == LOOSE {
+            let _ = loose::talk(&self, stream, to).await;
             return;
         }
         if first[0] != HANDSHAKE {

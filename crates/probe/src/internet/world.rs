@@ -19,6 +19,9 @@ pub const EVIL: IpAddr = IpAddr::V4(Ipv4Addr::new(185, 199, 108, 66));
 /// A public address whose certificates nobody vouches for.
 pub const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 99));
 
+/// A public address whose servers read heads with good will.
+pub const LOOSE: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 77));
+
 /// What the resolver says when a name is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
@@ -36,6 +39,7 @@ pub enum Reply {
 #[derive(Clone)]
 pub struct World {
     names: BTreeMap<String, Arc<Told>>,
+    others: Option<IpAddr>,
     open: BTreeSet<IpAddr>,
     secret: String,
     site: Option<Site>,
@@ -58,11 +62,12 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    /// A world where [`ALLOWED`], [`ALLOWED_6`] and [`STRANGER`] answer, and every other address tells `secret`.
+    /// A world where [`ALLOWED`], [`ALLOWED_6`], [`LOOSE`] and [`STRANGER`] answer, and every other address tells `secret`.
     pub fn new(secret: impl Into<String>) -> World {
         World {
             names: BTreeMap::new(),
-            open: BTreeSet::from([ALLOWED, ALLOWED_6, STRANGER]),
+            others: None,
+            open: BTreeSet::from([ALLOWED, ALLOWED_6, LOOSE, STRANGER]),
             secret: secret.into(),
             site: None,
         }
@@ -82,6 +87,13 @@ impl World {
             so_far: [AtomicUsize::new(0), AtomicUsize::new(0)],
         };
         self.names.insert(name.to_ascii_lowercase(), Arc::new(told));
+        self
+    }
+
+    /// Where every name is that is not named.
+    #[must_use]
+    pub fn others(mut self, at: IpAddr) -> World {
+        self.others = Some(at);
         self
     }
 
@@ -114,7 +126,9 @@ impl World {
     /// The next reply of a name, if there is such a name.
     pub(super) fn reply(&self, name: &str, six: bool) -> Option<Reply> {
         let above = name.split_once('.').map(|(_, above)| format!("*.{above}"));
-        let told = self.names.get(name).or_else(|| self.names.get(&above?))?;
+        let Some(told) = self.names.get(name).or_else(|| self.names.get(&above?)) else {
+            return self.others.map(|at| Reply::At(vec![at]));
+        };
         let turn = told.so_far[usize::from(six)].fetch_add(1, Ordering::Relaxed);
         told.replies.get(turn).or_else(|| told.replies.last()).cloned()
     }
