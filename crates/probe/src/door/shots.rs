@@ -147,8 +147,8 @@ impl<'a> Setting<'a> {
             )));
         }
         self.aim(&shown, &stale)?;
-        let many = self.exec("many", &policy(&shown, Room::Wide), &self.words(&wide()))?;
-        let few = self.exec("tight", &policy(&shown, Room::Tight), &self.words(&TIGHT))?;
+        let many = self.exec("many", &policy(&shown, Room::Wide), &Self::words(&wide()))?;
+        let few = self.exec("tight", &policy(&shown, Room::Tight), &Self::words(&TIGHT))?;
         let journal = self.ringfence(&["audit", "export"])?;
         let mut lines = said(&many);
         lines.extend(said(&few));
@@ -202,7 +202,7 @@ impl<'a> Setting<'a> {
         fs::write(shown.join("aims.json"), serde_json::to_vec(&aims)?)
     }
 
-    fn words(&self, ids: &[u16]) -> Vec<String> {
+    fn words(ids: &[u16]) -> Vec<String> {
         let own = [format!("{SHOWN}/ringfence-probe"), ENTRY.to_owned(), "knock".to_owned()];
         let ids = ids.iter().map(ToString::to_string);
         own.into_iter()
