@@ -67,6 +67,11 @@ impl Guests {
             let message = format!("no policy `{}` was read for server `{}`", spawn.policy, spawn.server);
             failed("policy.unknown", message)
         })?;
+        if policy.net().enabled == Some(true) {
+            // Its connections would be nobody's: a server outlives the sessions that use it.
+            let message = format!("`net.enabled` of server `{}`: a tool server in a sandbox has no network", spawn.server);
+            return Err(failed("policy.unbuilt", message));
+        }
         let options = Options {
             python: self.python.clone(),
             folders: Some(self.folders.join(spawn.server)),
