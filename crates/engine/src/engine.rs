@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::ask::Front;
 use crate::discover::Discover;
 use crate::guest::Guests;
+use crate::rules::Ruled;
 use crate::runs::Runs;
 use crate::session::Sessions;
 use crate::sinks::{self, Sink};
@@ -104,6 +105,7 @@ pub struct Engine {
     pub(crate) switches: Switches,
     pub(crate) sessions: Sessions,
     pub(crate) runs: Arc<Runs>,
+    pub(crate) ruled: Ruled,
     pub(crate) places: Semaphore,
     closing: AtomicBool,
     /// The place of a request that says nothing of its own, made once: only such places are kept warm.
@@ -167,6 +169,7 @@ impl Engine {
             switches,
             sessions: Sessions::default(),
             runs,
+            ruled: Ruled::default(),
             places: Semaphore::new(MOST_AT_ONCE),
             closing: AtomicBool::new(false),
             usual: OnceLock::new(),

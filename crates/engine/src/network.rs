@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::{Execution, ViolationReport};
-use crate::run::Program;
+use crate::request::Program;
 use crate::session::Session;
 
 /// Connections that wait to be taken.
@@ -33,7 +33,7 @@ impl Engine {
             return Ok(None);
         }
         let egress = match session.way_out.get() {
-            Some(first) => first.for_execution(session.execution),
+            Some(first) => first.for_execution(session.execution, Arc::clone(&session.policy)),
             None => self.first_way_out(session)?,
         };
         let egress = Arc::new(egress);
@@ -53,11 +53,17 @@ impl Engine {
         let settings = self.egress.clone().holding(credentials, environment, &vault)?;
         let ids = (session.id, session.execution);
         let made = Egress::new(settings, Arc::clone(&session.policy), Arc::clone(&self.store), ids);
-        Ok(session.way_out.get_or_init(|| made).for_execution(session.execution))
+        let first = session.way_out.get_or_init(|| made);
+        Ok(first.for_execution(session.execution, Arc::clone(&session.policy)))
     }
 }
 
 impl Outside {
+    /// Where its rules are held.
+    pub(crate) fn egress(&self) -> Arc<Egress> {
+        Arc::clone(&self.egress)
+    }
+
     /// Runs a program and carries its connections. Nothing that cannot be written down goes out, and its program goes no
     /// further.
     pub(crate) async fn run(

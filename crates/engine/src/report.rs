@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
-use crate::run::{Program, RunCode};
+use crate::request::{Program, RunCode};
 use crate::session::Session;
 
 pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {

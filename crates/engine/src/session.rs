@@ -12,8 +12,10 @@ use ringfence_gateway::{Egress, Past};
 use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Sandbox, Spec};
+use serde_json::Value;
 
 use crate::refusal::Refusal;
+use crate::rules::Rules;
 
 /// Sessions that one principal may have open.
 const MOST_OPEN: usize = 16;
@@ -31,6 +33,10 @@ pub(crate) struct Session {
     pub(crate) folders: PathBuf,
     pub(crate) past: Arc<Past>,
     pub(crate) way_out: WayOut,
+    /// What can be changed while it runs; none where nobody could.
+    pub(crate) rules: Option<Arc<Rules>>,
+    /// What the request said of its own policy.
+    pub(crate) draft: Option<Value>,
 }
 
 /// What a session has of the network, from its first use on.
@@ -53,6 +59,8 @@ impl Session {
             folders,
             past: Arc::default(),
             way_out: Arc::default(),
+            rules: None,
+            draft: None,
         }
     }
 
@@ -65,7 +73,7 @@ impl Session {
     }
 }
 
-fn policy_ref(policy: &Policy) -> PolicyRef {
+pub(crate) fn policy_ref(policy: &Policy) -> PolicyRef {
     PolicyRef {
         name: Text::clean(policy.name()),
         digest: Text::clean(policy.digest()),
@@ -77,7 +85,7 @@ pub(crate) struct Open {
     pub(crate) id: SessionId,
     pub(crate) principal: Principal,
     name: Option<String>,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
@@ -107,6 +115,7 @@ impl Open {
             enforcement: self.enforcement.clone(),
             past: Arc::clone(&self.past),
             way_out: Arc::clone(&self.way_out),
+            rules: Some(Arc::clone(&self.rules)),
             ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
     }
@@ -123,7 +132,7 @@ impl Open {
 /// What a new session that stays is made of.
 pub(crate) struct Opening {
     pub(crate) id: SessionId,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
@@ -197,7 +206,7 @@ impl Sessions {
             id: opening.id,
             principal: who,
             name: Some(name.to_owned()),
-            policy: opening.policy,
+            rules: opening.rules,
             spec: opening.spec,
             folders: opening.folders,
             enforcement: opening.enforcement,

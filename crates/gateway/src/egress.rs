@@ -36,7 +36,7 @@ mod want;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ringfence_journal::{ExecutionId, NoEntropy, PolicyRef, RecordError, Recorder, SessionId, Target, Text};
+use ringfence_journal::{ExecutionId, NoEntropy, RecordError, Recorder, SessionId, Target};
 use ringfence_policy::{Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -104,7 +104,6 @@ impl EgressSettings {
 #[derive(Debug)]
 struct Shared {
     settings: EgressSettings,
-    rules: Arc<Rules>,
     limiter: Arc<Limiter>,
     attachments: Attachments,
     authority: OnceLock<Option<Authority>>,
@@ -114,6 +113,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Egress {
     shared: Arc<Shared>,
+    rules: Arc<Rules>,
     ledger: Arc<Ledger>,
 }
 
@@ -130,20 +130,21 @@ impl Egress {
             shared: Arc::new(Shared {
                 settings,
                 limiter: Arc::new(Limiter::new(policy.net_limits())),
-                rules: Arc::new(Rules::new(policy)),
                 attachments,
                 authority: OnceLock::new(),
             }),
+            rules: Arc::new(Rules::new(policy)),
             ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
         }
     }
 
-    /// The way out of another execution in the same session: same rules, same limits, same certificates.
+    /// The way out of another execution in the same session: same limits, same certificates, same stand-ins.
     #[must_use]
-    pub fn for_execution(&self, execution: ExecutionId) -> Egress {
+    pub fn for_execution(&self, execution: ExecutionId, policy: Arc<Policy>) -> Egress {
         let ledger = Ledger::new(self.ledger.scribe(), self.ledger.session(), execution);
         Egress {
             shared: Arc::clone(&self.shared),
+            rules: Arc::new(Rules::new(policy)),
             ledger: Arc::new(ledger),
         }
     }
@@ -152,8 +153,8 @@ impl Egress {
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
         tokio::select! {
             () = self.connection(Rewind::new(stream)) => {}
-            // Nothing more goes out of this session at all.
-            _ = self.ledger.failed() => self.shared.rules.close(),
+            // Nothing more goes out at all.
+            _ = self.ledger.failed() => self.rules.close(),
             () = self.ledger.closing() => {}
         }
     }
@@ -170,17 +171,10 @@ impl Egress {
         variables
     }
 
-    /// Puts other rules in force for the whole session, closes what they forbid, and writes it down; answers their number.
-    /// When this fails they are in force nevertheless, and nothing more goes out.
-    pub async fn change(&self, policy: Arc<Policy>) -> Result<u64, RecordError> {
-        let named = PolicyRef {
-            name: Text::clean(policy.name()),
-            digest: Text::clean(policy.digest()),
-        };
+    /// Puts other rules in force and closes what they forbid: both are done when this returns.
+    pub async fn change(&self, policy: Arc<Policy>) {
         self.shared.limiter.change(policy.net_limits());
-        let generation = self.shared.rules.change(policy).await;
-        self.ledger.changed(generation, named).await?;
-        Ok(generation)
+        self.rules.change(policy).await;
     }
 
     /// Waits until an event could not be written: then nothing more goes out, and the execution must end.
@@ -219,6 +213,9 @@ impl Egress {
             }
             Err(_) => return,
         };
+        let Some(stream) = self.counted(stream, Front::Socks).await else {
+            return;
+        };
         let text = String::from_utf8_lossy(&wish.host).into_owned();
         match text.parse() {
             Ok(host) => {
@@ -240,6 +237,9 @@ impl Egress {
 
     async fn connect<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, end: usize) {
         let head = stream.read.split_to(end);
+        let Some(stream) = self.counted(stream, Front::Connect).await else {
+            return;
+        };
         let read = head::read(&head);
         let place = read.as_ref().map_or("", |head| head.target.as_str()).to_owned();
         let tunnel = read.map_err(Denial::from).and_then(|head| wanted(&head));
@@ -253,6 +253,18 @@ impl Egress {
         }
     }
 
+    /// Counts one more tunnel: the stream, if it may go on.
+    async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
+        let Err(over) = self.take() else {
+            return Some(stream);
+        };
+        let denial = Denial::from(over.refusal);
+        if !over.first || self.refused(&want::target(Scheme::Https, "", 0), &denial).await {
+            part(stream, &front.refused(&denial)).await;
+        }
+        None
+    }
+
     /// Tells a program that too many connections are open.
     async fn full<S: Stream>(&self, mut stream: Rewind<S>, over: Over) {
         let denial = Denial::from(over.refusal);
@@ -261,6 +273,9 @@ impl Egress {
         }
         // An answer before the question would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
+        if stream.read.first() == Some(&socks::VERSION) {
+            return part(stream, &socks::NOT_NOW).await;
+        }
         part(stream, &denial.bytes()).await;
     }
 
@@ -292,7 +307,7 @@ impl Egress {
     }
 
     fn rules(&self) -> &Arc<Rules> {
-        &self.shared.rules
+        &self.rules
     }
 
     fn ledger(&self) -> &Arc<Ledger> {
@@ -323,6 +338,7 @@ enum First {
 /// Reads until it is clear what a connection begins with; nothing at its end.
 async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
     const WORD: &[u8] = b"CONNECT ";
+    let mut searched = 0;
     loop {
         let read = &stream.read;
         if read.first() == Some(&socks::VERSION) {
@@ -332,9 +348,10 @@ async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
         if read[..begins] != WORD[..begins] {
             return Some(First::Other);
         }
-        if let Some(end) = head::end(read, 0) {
+        if let Some(end) = head::end(read, searched) {
             return Some(First::Connect(end));
         }
+        searched = read.len();
         if read.len() > head::MOST {
             // Refused there, as any other head that is too long.
             return Some(First::Other);

@@ -9,11 +9,11 @@ use ringfence_wire::{MAX_PAYLOAD, TunnelId, WINDOW};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-/// So much may wait between a writer and the pipe.
-const AHEAD: usize = MAX_PAYLOAD;
+/// So much may wait between a writer and the pipe: several frames, so that neither waits for the other at each of them.
+const AHEAD: usize = 4 * MAX_PAYLOAD;
 
-/// What was read is reported in pieces of at least this size.
-const REPORT: usize = WINDOW as usize / 4;
+/// What was read is reported in pieces of at least this size: less would not be granted again.
+const REPORT: usize = WINDOW as usize / 2;
 
 /// One connection of a program. What is written arrives in the program, and the other way round, with the pace of whoever is
 /// slower. Shutting it down tells the program that no more comes; dropping it without that is a reset inside. When the

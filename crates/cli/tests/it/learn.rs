@@ -236,3 +236,32 @@ fn without_a_session_there_is_nothing_to_learn_from() {
     let unknown = SessionId::generate().unwrap().to_string();
     assert_eq!(setting.run(&["policy", "learn", &unknown]).code, Some(1));
 }
+
+#[test]
+fn observing_stays_under_the_operators_ceiling() {
+    let setting = Setting::new();
+    setting.write(
+        "ringfence.yaml",
+        "ceiling: { net: { enabled: true, allowlist: [a.example.org] } }\n",
+    );
+    let refused = setting.run(&["exec", "--config", "ringfence.yaml", "--learn", "--", "true"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(126), ""));
+    assert!(
+        refused
+            .stderr
+            .contains("`net.default` asks for allow, the ceiling allows deny"),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused
+            .stderr
+            .contains("`--learn` lets a program reach every public host"),
+        "{}",
+        refused.stderr
+    );
+    // A file is written with `=`, so that a program is never taken for one.
+    let refused = setting.run(&["exec", "--config", "ringfence.yaml", "--learn=learnt.yaml", "true"]);
+    assert_eq!(refused.code, Some(126));
+    assert!(!setting.work().join("learnt.yaml").exists());
+}

@@ -46,7 +46,7 @@ impl Front {
         }
     }
 
-    fn refused(self, denial: &Denial) -> Vec<u8> {
+    pub(super) fn refused(self, denial: &Denial) -> Vec<u8> {
         match self {
             Front::Connect => denial.bytes(),
             Front::Socks => socks::refusal(denial),
@@ -90,15 +90,6 @@ impl Tunnel {
 impl Egress {
     /// Judges a tunnel, grants it, and carries what is spoken in it.
     pub(super) async fn tunnel<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, tunnel: Tunnel) {
-        if let Err(over) = self.take() {
-            let denial = Denial::from(over.refusal);
-            if over.first {
-                self.refuse_tunnel(stream, &tunnel, denial).await;
-            } else {
-                part(stream, &tunnel.front.refused(&denial)).await;
-            }
-            return;
-        }
         if let Err(denial) = self.grant(&tunnel).await {
             return self.refuse_tunnel(stream, &tunnel, denial).await;
         }
@@ -197,6 +188,7 @@ impl Egress {
                 request: request.clone(),
                 addresses: resolved.addresses.clone(),
                 unseen: !ended,
+                line: None,
             };
             if let Some(place) = self.rules().enter(&moment, crossing) {
                 break (rule, ended, place);
@@ -215,8 +207,9 @@ impl Egress {
         let passage = Arc::new(self.passage(number, place));
         let host = tunnel.host.to_string();
         let dialled = tokio::select! {
-            dialled = dial(&host, &resolved.addresses, tunnel.port) => dialled,
+            biased;
             () = passage.closed() => return passage.fault("net.denied"),
+            dialled = dial(&host, &resolved.addresses, tunnel.port) => dialled,
         };
         match dialled {
             Ok((far, _)) => relay(stream, far, &passage).await,

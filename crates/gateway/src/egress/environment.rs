@@ -24,13 +24,13 @@ const TRUSTING: [&str; 11] = [
 /// The proxy's variables, and those of its certificates.
 pub(super) fn variables(trust: bool) -> Vec<(String, String)> {
     let http = format!("http://127.0.0.1:{PORT}");
-    let socks = format!("socks5h://127.0.0.1:{PORT}");
     let mut variables = Vec::new();
     let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
     for (name, value) in [
         ("HTTP_PROXY", http.as_str()),
         ("HTTPS_PROXY", &http),
-        ("ALL_PROXY", &socks),
+        // The same port speaks SOCKS5h; but a variable that says so breaks clients that lack a library for it.
+        ("ALL_PROXY", &http),
         ("NO_PROXY", LOCAL),
     ] {
         set(name, value);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use ringfence_policy::{HostRequest, Policy, Verdict};
 use tokio::sync::{Notify, watch};
 
-/// How long a change waits for what it closed to be gone.
-const CLOSING: Duration = Duration::from_secs(5);
+/// How long a change waits for what it closed to be gone, before and after it cuts the line.
+const CLOSING: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(4)];
 
 /// The policy of a session as it is now, and its crossings.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Crossing {
     pub(super) addresses: Vec<IpAddr>,
     /// Its requests are not seen: it must end where rules want to see them.
     pub(super) unseen: bool,
+    /// Told when it must end and does not, because nobody reads what it waits to say.
+    pub(super) line: Option<Arc<Notify>>,
 }
 
 impl Crossing {
@@ -110,7 +112,7 @@ impl Rules {
                 .collect();
             (state.generation, closed)
         };
-        self.gone(closed).await;
+        self.gone(&closed).await;
         generation
     }
 
@@ -121,7 +123,7 @@ impl Rules {
         }
     }
 
-    async fn gone(&self, closed: Vec<u64>) {
+    async fn gone(&self, closed: &[u64]) {
         let all_left = async {
             loop {
                 let left = self.left.notified();
@@ -135,8 +137,19 @@ impl Rules {
                 left.await;
             }
         };
-        // Whoever does not leave in time was told, and sends nothing more: the flag is looked at before each byte.
-        let _ = tokio::time::timeout(CLOSING, all_left).await;
+        tokio::pin!(all_left);
+        if tokio::time::timeout(CLOSING[0], &mut all_left).await.is_ok() {
+            return;
+        }
+        {
+            let state = self.state();
+            let still = closed.iter().filter_map(|id| state.live.get(id));
+            still
+                .filter_map(|(live, _)| live.line.as_ref())
+                .for_each(|line| line.notify_one());
+        }
+        // Whoever does not leave even so sends nothing more: the flag is looked at before each byte.
+        let _ = tokio::time::timeout(CLOSING[1], all_left).await;
     }
 }
 
@@ -152,6 +165,12 @@ impl Place {
     /// Whether it must end now.
     pub(super) fn is_closed(&self) -> bool {
         *self.closed.borrow()
+    }
+
+    /// Whether it was a change that ended it, also one that is being made right now.
+    pub(super) fn was_closed(&self) -> bool {
+        let _no_change_under_way = self.rules.state();
+        self.is_closed()
     }
 
     /// Waits until it must end.

@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use ringfence_journal::{RecordError, Target};
 use ringfence_policy::Scheme;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::Egress;
@@ -44,6 +45,8 @@ pub(super) struct Exchange {
     pool: Pool,
     fault: Fault,
     requests: AtomicU64,
+    /// Told when something on this connection must end and does not: then the whole connection ends.
+    line: Arc<Notify>,
     /// What goes on when requests are over, such as a WebSocket; it ends with this connection.
     pub(super) carried: Mutex<JoinSet<()>>,
 }
@@ -89,8 +92,9 @@ pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, ins
     let answering = Arc::clone(&exchange);
     let service = service_fn(move |request| Arc::clone(&answering).answer(request));
     let served = builder.serve_connection(TokioIo::new(guard), service).with_upgrades();
-    if let Err(error) = served.await {
-        tracing::debug!(%error, "a program's connection broke off");
+    tokio::select! {
+        served = served => broken(served),
+        () = exchange.line.notified() => return,
     }
     let carried = std::mem::take(&mut *exchange.carried.lock().unwrap_or_else(PoisonError::into_inner));
     carried.join_all().await;
@@ -106,8 +110,16 @@ pub(super) async fn two(egress: &Arc<Egress>, stream: impl Stream + 'static, ins
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(head::MOST).unwrap_or(u32::MAX))
         .auto_date_header(false);
-    let service = service_fn(move |request| Arc::clone(&exchange).answer(request));
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+    let answering = Arc::clone(&exchange);
+    let service = service_fn(move |request| Arc::clone(&answering).answer(request));
+    tokio::select! {
+        served = builder.serve_connection(TokioIo::new(stream), service) => broken(served),
+        () = exchange.line.notified() => {}
+    }
+}
+
+fn broken(served: hyper::Result<()>) {
+    if let Err(error) = served {
         tracing::debug!(%error, "a program's connection broke off");
     }
 }
@@ -120,6 +132,7 @@ impl Exchange {
             pool: Pool::default(),
             fault,
             requests: AtomicU64::new(0),
+            line: Arc::default(),
             carried: Mutex::default(),
         })
     }
@@ -128,7 +141,12 @@ impl Exchange {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
         // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
         let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
+        let head_only = request.method() == http::Method::HEAD;
         let mut response = self.judged(request).await?;
+        if head_only {
+            // HTTP/2 would send it, and the program take it for an error.
+            *response.body_mut() = body::empty();
+        }
         if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
@@ -138,9 +156,15 @@ impl Exchange {
 
     async fn judged(&self, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Err(over) = self.egress.take() {
+            let denial = Denial::from(over.refusal);
+            if over.first {
+                return self.refuse(&self.nowhere(), denial).await;
+            }
+            return Ok(answer(&denial));
+        }
         if let Some(refusal) = self.fault.of(number) {
-            let to = self.nowhere();
-            return self.refuse(&to, refusal.into()).await;
+            return self.refuse(&self.nowhere(), refusal.into()).await;
         }
         let (parts, incoming) = request.into_parts();
         let want = match want::read(&parts, self.inside.as_ref()) {
@@ -150,13 +174,6 @@ impl Exchange {
                 return self.refuse(&to, denial).await;
             }
         };
-        if let Err(over) = self.egress.take() {
-            let denial = Denial::from(over.refusal);
-            if over.first {
-                return self.refuse(&want.target, denial).await;
-            }
-            return Ok(answer(&denial));
-        }
         match self.forward(&want, parts, incoming).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Denied(denial)) => self.refuse(&want.target, denial).await,
@@ -228,6 +245,7 @@ impl Exchange {
                 request: request.clone(),
                 addresses: addresses.clone(),
                 unseen: false,
+                line: Some(Arc::clone(&self.line)),
             };
             if let Some(place) = self.egress.rules().enter(&moment, crossing) {
                 return Ok(Let {
@@ -262,8 +280,9 @@ impl Exchange {
             .out(left)
             .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
         let answered = tokio::select! {
+            biased;
+            () = passage.closed() => Err(refuse::changed()),
             answered = self.try_send(&mut link, request, passage) => answered,
-            () = passage.closed() => Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
             () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
         };
         let (mut head, incoming) = answered?.into_parts();
@@ -286,10 +305,11 @@ impl Exchange {
 
     async fn connect(&self, origin: &Origin, addresses: &[IpAddr], passage: &Passage) -> Result<Link, Refusal> {
         let link = tokio::select! {
-            link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
+            biased;
             () = passage.closed() => {
-                return Err(Refusal::new("net.denied", "other rules are in force, and they forbid it"));
+                return Err(refuse::changed());
             }
+            link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
         };
         self.pool.share(&link);
         Ok(link)
@@ -322,7 +342,7 @@ impl Exchange {
         link.send(request).await.map_err(|unsent| failed(&unsent.error))
     }
 
-    /// Where a request that could not be read was going.
+    /// Where a request that was not read was going.
     fn nowhere(&self) -> Target {
         match &self.inside {
             Some(origin) => want::target(origin.scheme, &origin.host.to_string(), origin.port),

@@ -94,6 +94,9 @@ impl Passage {
 
 impl Drop for Passage {
     fn drop(&mut self) {
+        if self.place.was_closed() {
+            self.fault("net.denied");
+        }
         let (out, back) = (self.out.load(Ordering::Relaxed), self.back.load(Ordering::Relaxed));
         let status = self.status.load(Ordering::Relaxed);
         self.ledger.ended(&End {

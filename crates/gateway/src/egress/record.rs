@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_journal::{
-    Event, ExecutionId, Kind, PolicyRef, RecordError, Recorded, Recorder, SessionId, Target, Text,
-};
+use ringfence_journal::{Event, ExecutionId, Kind, RecordError, Recorded, Recorder, SessionId, Target, Text};
 use tokio::sync::watch;
 
 use super::refuse::Denial;
@@ -228,16 +226,6 @@ impl Ledger {
             crossed.bytes_in += end.bytes_in;
         }
         self.open.send_modify(|open| *open -= 1);
-    }
-
-    /// Writes down which rules are in force; they are the session's, not one execution's.
-    pub(super) async fn changed(&self, generation: u64, policy: PolicyRef) -> Result<(), RecordError> {
-        let event = Event::host(self.session, None, Kind::PolicyChanged { generation, policy });
-        let written = self.scribe.record(event).await.map(drop);
-        if let Err(error) = &written {
-            self.fail(error.clone());
-        }
-        written
     }
 
     /// One more is out.

@@ -136,6 +136,12 @@ pub(super) fn sni(message: impl Into<String>) -> Refusal {
         .hint("use the host's own name in TLS, the same as in the tunnel")
 }
 
+/// The rules changed under way.
+pub(super) fn changed() -> Refusal {
+    Refusal::new("net.denied", "other rules came into force, and they forbid it")
+        .hint("do without it, or ask the operator")
+}
+
 pub(super) fn dns(host: &str, why: &str) -> Refusal {
     Refusal::new("net.dns", format!("`{host}` has no address: {why}"))
         .by("builtin.dns")

@@ -24,13 +24,14 @@ pub(super) async fn relay(near: impl Stream, far: impl Stream, passage: &Arc<Pas
     let back = copy(&mut far_read, &mut near_write, &moved, |bytes| passage.back(bytes));
     let both = async { tokio::try_join!(out, back).map(drop) };
     tokio::select! {
+        biased;
+        () = passage.closed() => passage.fault("net.denied"),
         ended = both => {
             // A side that breaks off has said all it will; what was wrong with it is its own matter.
             if let Err(Broken::Io) = ended {
                 tracing::debug!("a relayed connection broke off");
             }
         }
-        () = passage.closed() => passage.fault("net.denied"),
         () = idle(&moved) => passage.fault("net.idle"),
     }
 }

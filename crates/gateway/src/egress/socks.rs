@@ -12,6 +12,8 @@ pub(super) const VERSION: u8 = 5;
 const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
+/// No login is good enough: how a client is sent away before it asked.
+pub(super) const NOT_NOW: [u8; 2] = [VERSION, NO_METHOD];
 
 /// An answer's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl SocksError {
     pub(super) fn reply(&self) -> Option<Vec<u8>> {
         match self {
             SocksError::Io(_) | SocksError::Version(_) => None,
-            SocksError::Method => Some(vec![VERSION, NO_METHOD]),
+            SocksError::Method => Some(NOT_NOW.to_vec()),
             SocksError::Command(_) => Some(reply(Reply::NoCommand)),
             SocksError::AddressType(_) => Some(reply(Reply::NoAddressType)),
         }

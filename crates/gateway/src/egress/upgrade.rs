@@ -36,7 +36,11 @@ pub(super) async fn forward(
     *asked.extensions_mut() = std::mem::take(&mut parts.extensions);
     let near = hyper::upgrade::on(asked);
     let expected = accept(&parts.headers).ok_or_else(|| refuse::protocol("a WebSocket without a key"))?;
-    let mut link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1).await?;
+    let mut link = tokio::select! {
+        biased;
+        () = passage.closed() => return Err(refuse::changed()),
+        link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1) => link?,
+    };
     let mut request = forward::request(parts, body::empty(), &origin, path, false)?;
     let headers = request.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -45,8 +49,9 @@ pub(super) async fn forward(
     let cut = |cut: super::passage::Cut| refuse::unreachable(&host, &cut.to_string());
     passage.out(forward::size(request.headers())).map_err(cut)?;
     let answered = tokio::select! {
+        biased;
+        () = passage.closed() => return Err(refuse::changed()),
         answered = link.send(request) => answered,
-        () = passage.closed() => return Err(Refusal::new("net.denied", "other rules are in force, and they forbid it")),
     };
     let mut response = answered.map_err(|unsent| refuse::unreachable(&host, &unsent.error.to_string()))?;
     passage.status(response.status());

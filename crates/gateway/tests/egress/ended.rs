@@ -97,6 +97,9 @@ tests! {
         let mut sender = two(&rig).await;
         let good = "https://web.example.com/repos/a";
         assert_eq!(over_two(&mut sender, "GET", good, None).await, (200, String::new()));
+        assert_eq!(over_two(&mut sender, "HEAD", good, None).await, (200, String::new()));
+        let answer = head_over_two(&mut sender, "https://web.example.com/users").await;
+        assert_eq!(answer, (403, "net.denied".to_owned()));
         assert_eq!(over_two(&mut sender, "DELETE", good, None).await, (403, "net.denied".to_owned()));
         let mismatch = (421, "net.authority".to_owned());
         assert_eq!(over_two(&mut sender, "GET", "https://other.example.com/repos/a", None).await, mismatch);
@@ -104,7 +107,7 @@ tests! {
         assert_eq!(over_two(&mut sender, "GET", "https://web.example.com:444/repos/a", None).await, mismatch);
         assert_eq!(over_two(&mut sender, "GET", "http://web.example.com/repos/a", None).await, mismatch);
         assert_eq!(over_two(&mut sender, "GET", "https://WEB.example.com./repos/b", None).await.0, 200);
-        assert_eq!(rig.world.requests(), ["GET web.example.com /repos/a", "GET web.example.com /repos/b"]);
+        assert_eq!(rig.world.requests(), ["GET web.example.com /repos/a", "HEAD web.example.com /repos/a", "GET web.example.com /repos/b"]);
     }
 
     async fn the_authority_of_each_request_is_the_tunnels() {
@@ -205,6 +208,15 @@ tests! {
         let answered = ask(&mut stream, "CONNECT web.example.com:443 HTTP/1.1\r\nHost: web.example.com\r\n\r\n").await;
         assert_eq!((status(&answered), code(&answered).as_str()), (403, "approval.needed"));
     }
+}
+
+/// A refusal of HEAD has no body, and says why in its head.
+async fn head_over_two(sender: &mut SendRequest<Full<Bytes>>, uri: &str) -> (u16, String) {
+    let request = Request::head(uri).body(Full::default()).unwrap();
+    let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+    assert!(body.collect().await.unwrap().to_bytes().is_empty());
+    let sort = head.headers["x-ringfence-code"].to_str().unwrap();
+    (head.status.as_u16(), sort.to_owned())
 }
 
 /// An answer to HEAD has a length and no body.

@@ -75,7 +75,7 @@ tests! {
 
     async fn another_execution_of_the_session_has_the_same_limits_and_its_own_numbers() {
         let rig = limited(WEB, "rate: 2/min").await;
-        let other = std::sync::Arc::new(rig.egress.for_execution(ringfence_journal::ExecutionId::generate().unwrap()));
+        let other = std::sync::Arc::new(rig.egress.for_execution(ringfence_journal::ExecutionId::generate().unwrap(), policy(&format!("{WEB}, limits: {{ rate: 2/min }}"))));
         assert_eq!(rig.egress.trust(), other.trust());
         let (mut near, far) = tokio::io::duplex(1 << 16);
         let serving = std::sync::Arc::clone(&other);

@@ -139,7 +139,11 @@ impl World {
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         told["body"] = String::from_utf8_lossy(&body).into();
         self.seen.lock().unwrap().push(told.clone());
-        let mut response = Response::new(full(told.to_string()));
+        let head = request.method() == http::Method::HEAD;
+        let mut response = Response::new(full(if head { String::new() } else { told.to_string() }));
+        if head {
+            response.headers_mut().insert("content-length", "1000".parse().unwrap());
+        }
         match path.as_str() {
             "/redirect" => {
                 *response.status_mut() = StatusCode::FOUND;
@@ -160,6 +164,10 @@ impl World {
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                     Some((part, Ok(Frame::data(Bytes::from(vec![b'x'; 1000])))))
                 });
+                *response.body_mut() = StreamBody::new(parts).boxed_unsync();
+            }
+            "/flood" => {
+                let parts = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b'x'; 65536]))));
                 *response.body_mut() = StreamBody::new(parts).boxed_unsync();
             }
             _ => {}

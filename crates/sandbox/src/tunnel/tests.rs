@@ -156,6 +156,11 @@ async fn the_end_of_the_execution_ends_it() {
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }
 
+fn bytes(heard: &[Heard]) -> usize {
+    let bytes = |one: &Heard| if let Heard::Data(bytes) = one { *bytes } else { 0 };
+    heard.iter().map(bytes).sum()
+}
+
 /// A program that does not read holds a window in the pipe and some ahead of it, and then its writer waits.
 #[tokio::test]
 async fn a_writer_waits_for_a_slow_program() {
@@ -168,18 +173,14 @@ async fn a_writer_waits_for_a_slow_program() {
             Ok(count) => written += count.unwrap(),
             Err(_) => break,
         }
-        carried += host
-            .carry_down()
-            .iter()
-            .map(|heard| if let Heard::Data(bytes) = heard { *bytes } else { 0 })
-            .sum::<usize>();
+        carried += bytes(&host.carry_down());
     }
     let window = WINDOW as usize;
     assert_eq!((carried, written), (window, 2 * window + AHEAD));
     let grant = host.heard.tunnels_mut().consumed(host.id, window / 2).unwrap();
     host.child.tunnels_mut().grant(host.id, grant);
     host.carry_up();
-    assert_eq!(host.carry_down(), [Heard::Data(MAX_PAYLOAD); 2]);
+    assert_eq!(bytes(&host.carry_down()), window / 2);
     assert!(tunnel.write(&piece).await.unwrap() > 0);
 }
 

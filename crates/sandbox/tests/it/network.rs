@@ -205,8 +205,7 @@ print([name for name in fds if name == 'socket'])";
 #[tokio::test]
 async fn a_tunnel_that_the_host_drops_is_a_reset_inside() {
     let source = "
-s = connect(); s.sendall(b'x')
-try: print(s.recv(1))
+try: s = connect(); s.sendall(b'x'); print(s.recv(1))
 except ConnectionResetError: print('reset')";
     let ran = run(python(source), NET, |mut tunnel| async move {
         tunnel.read_u8().await.unwrap();

@@ -95,7 +95,8 @@ async fn bench(brief: bool) -> Result<()> {
         }
         let (direct, proxied, piped) = (middle(direct), middle(proxied), middle(piped));
         if kind != "r" {
-            let speed = |time: Duration| (size >> 20) as f64 / time.as_secs_f64();
+            let mebibytes = f64::from(u32::try_from(size >> 20)?);
+            let speed = |time: Duration| mebibytes / time.as_secs_f64();
             println!(
                 "{what}: {:.0} MiB/s; plain proxy {:.0} MiB/s; no proxy {:.0} MiB/s; pipe/plain {:.2}",
                 speed(piped),

@@ -18,6 +18,7 @@ fn crossing(host: &str) -> Crossing {
         },
         addresses: vec!["93.184.216.34".parse().unwrap()],
         unseen: true,
+        line: None,
     }
 }
 
