@@ -20,7 +20,7 @@ fn curl(net: &Net, policy: &Value, words: &[&str]) -> Value {
 }
 
 fn allowed() -> Value {
-    world::policy(json!({
+    world::policy(&json!({
         "enabled": true,
         "allowlist": [
             "allowed.example.com",
@@ -176,11 +176,11 @@ fn nothing_leaves_where_the_policy_has_no_network() {
     let net = Net::new(|world| world);
     let result = curl(
         &net,
-        &world::policy(json!({ "enabled": false })),
+        &world::policy(&json!({ "enabled": false })),
         &["http://allowed.example.com/page"],
     );
     assert_ne!(result["exit_code"], json!(0), "{result}");
-    let variables = net.exec(&world::policy(json!({ "enabled": false })), &["env"]);
+    let variables = net.exec(&world::policy(&json!({ "enabled": false })), &["env"]);
     assert!(
         !variables["stdout"].as_str().unwrap().to_lowercase().contains("proxy"),
         "{variables}"

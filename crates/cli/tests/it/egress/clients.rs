@@ -133,7 +133,7 @@ fn a_websocket_goes_through_tls_plain_and_where_requests_are_read() {
         return;
     }
     let net = Net::new(|world| world);
-    let policy = world::policy(json!({
+    let policy = world::policy(&json!({
         "enabled": true,
         "allowlist": [
             "allowed.example.com",
