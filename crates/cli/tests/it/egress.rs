@@ -129,6 +129,16 @@ fn what_is_not_allowed_is_refused_in_words_and_written_down() {
         violation["detail"].as_str().unwrap().contains("evil.example.net"),
         "{refused}"
     );
+    // A wish for another protocol that is not granted hears why as well.
+    let wish = [
+        "-H",
+        "Connection: Upgrade",
+        "-H",
+        "Upgrade: websocket",
+        "http://evil.example.net/",
+    ];
+    let wished = curl(&net, &allowed(), &wish);
+    assert!(wished["stdout"].as_str().unwrap().contains("net.denied"), "{wished}");
     let tries = [
         &["https://evil.example.net/"][..],
         &["-x", "socks5h://127.0.0.1:3128", "http://evil.example.net/"],
