@@ -103,15 +103,15 @@ fn a_changed_record_is_named() {
 #[test]
 fn a_refused_run_is_written_down_too() {
     let setting = Setting::new();
-    let object = setting.json(&["exec", "--json", "--set", "net.enabled=true", "--", "true"]);
+    let object = setting.json(&["exec", "--json", "--set", "data.secrets=redact", "--", "true"]);
     assert_eq!(
         (&object["status"], &object["error"]["rule"]),
-        (&json!("refused"), &json!("net.enabled"))
+        (&json!("refused"), &json!("data.secrets"))
     );
     let done = setting.run(&["audit", "tail"]);
     assert!(
         done.stdout
-            .contains("refused           policy.unbuilt by `net.enabled`"),
+            .contains("refused           policy.unbuilt by `data.secrets`"),
         "{}",
         done.stdout
     );

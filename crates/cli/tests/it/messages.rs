@@ -102,7 +102,7 @@ fn every_refusal_says_what_why_and_what_next() {
         ),
         (&["trust", "."], 125, "there is no `ringfence.yaml` in `.`"),
         (&["session", "show", "nope"], 1, "`nope` is not a session id"),
-        (&["policy", "learn"], 1, "comes with the door out"),
+        (&["policy", "learn"], 1, "there is no journal in"),
     ];
     for (args, code, message) in cases {
         check(&setting, args, code, message);

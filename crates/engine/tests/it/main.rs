@@ -90,14 +90,14 @@ async fn what_is_not_built_is_refused_when_a_session_opens() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path()).await;
     let execution = engine
-        .run(typescript("1", &[("net.enabled", "true")]), &mut ())
+        .run(typescript("1", &[("data.secrets", "redact")]), &mut ())
         .await
         .unwrap();
     assert_eq!((execution.status, execution.exit_code), (Status::Refused, 126));
     let error = execution.error.as_ref().unwrap();
     assert_eq!(
         (error.code.as_str(), error.rule.as_deref()),
-        ("policy.unbuilt", Some("net.enabled"))
+        ("policy.unbuilt", Some("data.secrets"))
     );
     assert_eq!(
         kinds(&engine, &execution).await,

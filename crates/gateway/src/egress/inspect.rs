@@ -232,6 +232,7 @@ impl Exchange {
         };
         // Its start is written, so its end tells what became of it; there is no refusal on top.
         Ok(answered.unwrap_or_else(|refusal| {
+            let refusal = passage.reason(refusal);
             passage.fault(refusal.code);
             answer(&refusal.into())
         }))

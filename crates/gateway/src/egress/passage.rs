@@ -21,6 +21,8 @@ pub(super) struct Passage {
     back: AtomicU64,
     status: AtomicU16,
     fault: OnceLock<&'static str>,
+    /// Why we cut it off ourselves.
+    cut: OnceLock<Refusal>,
     place: Place,
 }
 
@@ -45,6 +47,7 @@ impl Passage {
             back: AtomicU64::new(0),
             status: AtomicU16::new(0),
             fault: OnceLock::new(),
+            cut: OnceLock::new(),
             place,
         }
     }
@@ -66,7 +69,7 @@ impl Passage {
         }
         way.fetch_add(bytes as u64, Ordering::Relaxed);
         self.limiter.spend(bytes as u64).map_err(|refusal: Refusal| {
-            self.fault(refusal.code);
+            self.cut(refusal);
             Cut::Spent
         })
     }
@@ -82,8 +85,18 @@ impl Passage {
 
     /// A stand-in was in what leaves: it goes no further.
     pub(super) fn misuse(&self, misuse: &Misuse) {
-        self.fault(misuse.refusal.code);
+        self.cut((*misuse.refusal).clone());
         self.ledger.misuse(self.number, misuse);
+    }
+
+    fn cut(&self, refusal: Refusal) {
+        self.fault(refusal.code);
+        let _ = self.cut.set(refusal);
+    }
+
+    /// Why it came to nothing, if that was our doing; else `other`.
+    pub(super) fn reason(&self, other: Refusal) -> Refusal {
+        self.cut.get().cloned().unwrap_or(other)
     }
 
     /// Waits until it must end.

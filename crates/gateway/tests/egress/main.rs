@@ -13,6 +13,7 @@ mod rig;
 mod world;
 
 mod changes;
+mod credentials;
 mod ended;
 mod hosts;
 mod limits;
