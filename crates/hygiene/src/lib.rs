@@ -1,0 +1,26 @@
+//! Personal data and secrets out, floods out: text and JSON in, text and JSON out.
+//!
+//! A [`Detector`] finds personal data and secrets; [`Kind`] says which.
+//!
+//! It does not know sessions, storage, or who reads: no file, no network, no clock.
+#![forbid(unsafe_code)]
+
+mod alias;
+mod detector;
+mod finding;
+mod hints;
+mod json;
+mod keys;
+mod kind;
+mod own;
+mod prose;
+mod scan;
+mod secret;
+mod table;
+mod value;
+
+pub use detector::{Detector, JsonFinding, Names, Prose, Secrets, Settings};
+pub use finding::{Evidence, Finding};
+pub use hints::Hints;
+pub use kind::{Kind, Kinds, Word};
+pub use own::{Check, Own, OwnError};
