@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod alias;
+mod cap;
 mod detector;
 mod finding;
 mod hints;
@@ -19,6 +20,8 @@ mod secret;
 mod table;
 mod value;
 
+pub use alias::{Aliases, Counts, Hidden, Invented, NoRandomness, ReadError};
+pub use cap::{Capped, Cleaner, JsonCap, Keep, LeftOut, Limits, TextCap};
 pub use detector::{Detector, JsonFinding, Names, Prose, Secrets, Settings};
 pub use finding::{Evidence, Finding};
 pub use hints::Hints;

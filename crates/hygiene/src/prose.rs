@@ -1,5 +1,185 @@
-//! Names in prose.
-use crate::finding::Finding;
-use crate::kind::Kinds;
+//! Names of people in running text, by dictionary and by the words around. Organisations, and much besides, need a
+//! reader with a model: see [`crate::Prose`].
 
-pub(crate) fn find(_text: &str, _kinds: Kinds, _out: &mut Vec<Finding>) {}
+mod dictionary;
+mod words;
+
+use crate::finding::{Evidence, Finding};
+use crate::kind::{Kind, Kinds};
+use words::{Word, words};
+
+/// Names in a text.
+pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
+    if !kinds.has(Kind::Name) {
+        return;
+    }
+    let words = words(text);
+    let small = !words.iter().any(|word| word.capital);
+    let mut at = 0;
+    while at < words.len() {
+        match name_at(&words, at, small) {
+            Some((from, to)) => {
+                out.push(Finding {
+                    start: words[from].start,
+                    end: words[to - 1].end,
+                    kind: Kind::Name,
+                    by: Evidence::Prose,
+                });
+                at = to;
+            }
+            None => at += 1,
+        }
+    }
+}
+
+/// The most words of one name.
+const LONGEST: usize = 6;
+
+/// A name that begins at a word, or after the title there: its first word and the word after its last.
+fn name_at(words: &[Word<'_>], at: usize, small: bool) -> Option<(usize, usize)> {
+    let word = &words[at];
+    if word.number {
+        return None;
+    }
+    if word.is(&TITLES) && words.get(at + 1).is_some_and(|next| next.follows() && !next.number) {
+        return after_title(words, at + 1, small);
+    }
+    let cue = cue(words, at);
+    let eligible = word.capital || small || cue == Cue::Strong && !word.text.is_empty();
+    if !eligible || word.is(&NEVER) {
+        return None;
+    }
+    let to = run_end(words, at, small, cue);
+    if to == at || is_elsewhere(words, at, to) {
+        return None;
+    }
+    believed(&words[at..to], cue, words.get(to), at.checked_sub(1).map(|before| &words[before])).then_some((at, to))
+}
+
+fn after_title(words: &[Word<'_>], at: usize, small: bool) -> Option<(usize, usize)> {
+    let to = run_end(words, at, small, Cue::Strong);
+    (to > at && !words[at].is(&NEVER)).then_some((at, to))
+}
+
+/// What the words before say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Cue {
+    None,
+    /// A name may follow, and so may other things.
+    Weak,
+    /// A name follows.
+    Strong,
+}
+
+fn cue(words: &[Word<'_>], at: usize) -> Cue {
+    let back = |count: usize| at.checked_sub(count).map(|index| &words[index]);
+    let Some(before) = back(1) else { return Cue::None };
+    let gap = words[at].gap;
+    let close = gap.trim().is_empty() && !gap.contains('\n');
+    let said = |count: usize, wanted: &[&str]| back(count).is_some_and(|word| word.is(wanted));
+    if gap.contains('\n') {
+        return Cue::None;
+    }
+    let named = before.is(&["name", "surname", "forename"]) && (gap.contains(['?', ':']) || close && words[at].capital);
+    let is = close && before.is(&["is", "was"]) && said(2, &["name", "surname"]);
+    let called = close && before.is(&["named", "called", "nicknamed"]) && words[at].capital;
+    let me = close && before.is(&["me"]) && said(2, &["call", "calls"]);
+    if named || is || called || me {
+        return Cue::Strong;
+    }
+    let greeted = before.is(&["hi", "hello", "dear", "hey", "im", "i'm", "mr", "by", "says", "said", "with", "told", "ask", "contact", "under"]);
+    let joined = before.is(&["and", "to", "starring", "features", "early", "the", "between"]);
+    if close && (greeted || joined) { Cue::Weak } else { Cue::None }
+}
+
+/// Where the words that could be one name end.
+fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
+    let mut end = at;
+    while end < words.len() && end - at < LONGEST {
+        let word = &words[end];
+        let joined = end == at || word.follows() && (word.gap != ". " && word.gap != "." || words[end - 1].initial());
+        if !joined || word.number || word.is(&NEVER) {
+            break;
+        }
+        let particle = end > at && word.is(&PARTICLES) && words.get(end + 1).is_some_and(|next| next.capital && next.follows());
+        let plain = small && (word.known.sure() || end == at && cue == Cue::Strong);
+        let cued = end == at && cue == Cue::Strong;
+        if !(word.capital || particle || plain || cued) {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+/// Whether the words are of an address, a body or a place.
+fn is_elsewhere(words: &[Word<'_>], at: usize, to: usize) -> bool {
+    let before = at.checked_sub(1).map(|index| &words[index]);
+    let after = words.get(to);
+    let numbered = before.is_some_and(|word| word.number && words[at].follows());
+    let body = words[at..to].iter().chain(after.filter(|word| word.follows())).any(|word| word.is(&BODIES));
+    let street = words[at..to].iter().chain(after.filter(|word| word.follows())).any(|word| word.is(&STREETS));
+    let house = after.is_some_and(|word| word.number && matches!(word.gap, " ")) && before.is_none_or(|word| word.number || words[at].opens_line());
+    numbered || body || street || house
+}
+
+/// Whether words in a row are a name.
+fn believed(run: &[Word<'_>], cue: Cue, after: Option<&Word<'_>>, before: Option<&Word<'_>>) -> bool {
+    if cue == Cue::Strong {
+        return true;
+    }
+    let placed = before.is_some_and(|word| word.is(&["in", "at", "near", "from", "of", "into"]) && run[0].follows());
+    let acts = after.is_some_and(|word| word.follows() && word.is(&ACTS));
+    let sure = run.iter().filter(|word| word.known.sure()).count();
+    let [first, .., last] = run else {
+        let one = &run[0];
+        if one.known.given() && one.known.sure() && !placed {
+            return true;
+        }
+        return one.known.sure() && !placed && (acts || cue == Cue::Weak && !one.opens());
+    };
+    if first.known.common() && !last.known.sure() {
+        return false;
+    }
+    let good = first.known.given() || last.known.family() && last.known.sure();
+    good && sure >= 1 && !(placed && !first.known.given())
+}
+
+const TITLES: [&str; 20] = [
+    "mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "madam", "mister", "herr", "frau", "señor", "señora",
+    "monsieur", "madame", "lord", "lady", "mme", "sra",
+];
+
+const PARTICLES: [&str; 22] = [
+    "de", "van", "der", "den", "von", "la", "da", "di", "del", "dos", "du", "le", "bin", "al", "el", "ibn", "af", "av",
+    "zu", "ter", "ten", "y",
+];
+
+/// Words with a capital that begin sentences or name times and peoples, never people.
+const NEVER: [&str; 48] = [
+    "i", "a", "an", "the", "my", "your", "his", "her", "our", "their", "we", "you", "he", "she", "it", "they", "this",
+    "that", "and", "or", "but", "so", "if", "in", "on", "at", "to", "of", "for", "as", "is", "are", "was", "be", "not",
+    "no", "yes", "can", "what", "who", "how", "why", "when", "where", "there", "here", "i'm", "i'd",
+];
+
+const BODIES: [&str; 26] = [
+    "inc", "llc", "ltd", "corp", "gmbh", "plc", "group", "company", "university", "institute", "bank", "college", "school",
+    "hospital", "museum", "foundation", "consulting", "software", "systems", "technologies", "labs", "weekly", "times",
+    "airport", "church", "limited",
+];
+
+const STREETS: [&str; 34] = [
+    "street", "st", "road", "rd", "avenue", "ave", "drive", "lane", "court", "place", "way", "boulevard", "blvd", "square",
+    "terrace", "parkway", "crescent", "close", "rue", "via", "calle", "rua", "avenida", "plaza", "apt", "suite", "box",
+    "strasse", "straat", "laan", "gata", "vej", "creek", "forks",
+];
+
+/// What people do, in the words after their names.
+const ACTS: [&str; 30] = [
+    "is", "was", "has", "had", "will", "would", "says", "said", "lives", "lived", "began", "wrote", "writes", "asked",
+    "told", "called", "works", "worked", "went", "came", "spent", "shouted", "listed", "points", "explained", "employs",
+    "sent", "paid", "bought", "flew",
+];
+
+#[cfg(test)]
+mod tests;

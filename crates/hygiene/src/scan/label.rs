@@ -78,7 +78,10 @@ fn believable(value: &str, telling: Telling, quoted: bool) -> bool {
     match telling.kind {
         Kind::Name if telling.vague => named(),
         Kind::Name | Kind::Place | Kind::Organisation if !quoted => named(),
-        Kind::Address if !quoted => value.bytes().any(|byte| byte.is_ascii_digit()) && words().count() <= 16,
+        Kind::Address if !quoted => {
+            let number = |word: &str| word.trim_matches([',', '.']).bytes().all(|byte| byte.is_ascii_digit());
+            words().any(number) && words().count() <= 16 && !value.contains(['(', '"'])
+        }
         Kind::Secret => quoted,
         _ => true,
     }
