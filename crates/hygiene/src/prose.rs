@@ -18,7 +18,7 @@ pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
     let mut at = 0;
     while at < words.len() {
         match name_at(&words, at, small) {
-            Some((from, to)) => {
+            Read::Name(from, to) => {
                 out.push(Finding {
                     start: words[from].start,
                     end: words[to - 1].end,
@@ -27,38 +27,57 @@ pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
                 });
                 at = to;
             }
-            None => at += 1,
+            Read::Other(to) => at = to,
         }
     }
+}
+
+/// What words were read as.
+enum Read {
+    /// A name: its first word and the word after its last.
+    Name(usize, usize),
+    /// Something else, up to that word.
+    Other(usize),
 }
 
 /// The most words of one name.
 const LONGEST: usize = 6;
 
-/// A name that begins at a word, or after the title there: its first word and the word after its last.
-fn name_at(words: &[Word<'_>], at: usize, small: bool) -> Option<(usize, usize)> {
+/// What begins at a word, or after the title there.
+fn name_at(words: &[Word<'_>], at: usize, small: bool) -> Read {
     let word = &words[at];
-    if word.number {
-        return None;
-    }
-    if word.is(&TITLES) && words.get(at + 1).is_some_and(|next| next.follows() && !next.number) {
-        return after_title(words, at + 1, small);
+    let next = words.get(at + 1).filter(|next| next.follows() && !next.number && !next.is(&NEVER));
+    if let Some(next) = next {
+        let title = word.is(&TITLES) && (next.capital || small && !next.known.common());
+        let role = word.is(&ROLES) && next.capital && !next.shouted() && next.gap == " ";
+        if title || role {
+            let to = run_end(words, at + 1, small, Cue::Strong);
+            return if to > at + 1 { Read::Name(at + 1, to) } else { Read::Other(at + 1) };
+        }
     }
     let cue = cue(words, at);
-    let eligible = word.capital || small || cue == Cue::Strong && !word.text.is_empty();
-    if !eligible || word.is(&NEVER) {
-        return None;
+    let eligible = word.capital || small && (word.known.given() || cue == Cue::Strong);
+    if !eligible || word.number || word.is(&NEVER) || word.shouted() && !small && cue != Cue::Strong {
+        return Read::Other(at + 1);
     }
-    let to = run_end(words, at, small, cue);
-    if to == at || is_elsewhere(words, at, to) {
-        return None;
+    let to = run_end(words, at, small, cue).max(at + 1);
+    if is_elsewhere(words, at, to) {
+        return Read::Other(to);
     }
-    believed(&words[at..to], cue, words.get(to), at.checked_sub(1).map(|before| &words[before])).then_some((at, to))
+    let before = at.checked_sub(1).map(|before| &words[before]);
+    if believed(&words[at..to], cue, words.get(to), before) || heads_a_block(words, at, to) {
+        return Read::Name(at, to);
+    }
+    Read::Other(at + 1)
 }
 
-fn after_title(words: &[Word<'_>], at: usize, small: bool) -> Option<(usize, usize)> {
-    let to = run_end(words, at, small, Cue::Strong);
-    (to > at && !words[at].is(&NEVER)).then_some((at, to))
+/// Whether the words are the first line of several, and numbers come after: the block under a letter.
+fn heads_a_block(words: &[Word<'_>], at: usize, to: usize) -> bool {
+    let run = &words[at..to];
+    let first = words[..at].iter().all(|word| word.gap.is_empty()) && run[0].opens();
+    let alone = words.get(to).is_some_and(|next| next.gap.contains('\n'));
+    let plain = run.iter().all(|word| !word.known.common() && !word.shouted());
+    first && at == 0 && alone && plain && (2..=4).contains(&run.len()) && words[to..].iter().any(|word| word.number)
 }
 
 /// What the words before say.
@@ -80,15 +99,17 @@ fn cue(words: &[Word<'_>], at: usize) -> Cue {
     if gap.contains('\n') {
         return Cue::None;
     }
-    let named = before.is(&["name", "surname", "forename"]) && (gap.contains(['?', ':']) || close && words[at].capital);
+    let joined_key = before.gap.ends_with(['_', '.', '-']) || before.end > before.start && before.gap.is_empty() && at > 1;
+    let named = !joined_key && before.is(&["name", "surname", "forename"]) && (gap.contains(['?', ':']) || close && words[at].capital);
     let is = close && before.is(&["is", "was"]) && said(2, &["name", "surname"]);
     let called = close && before.is(&["named", "called", "nicknamed"]) && words[at].capital;
     let me = close && before.is(&["me"]) && said(2, &["call", "calls"]);
-    if named || is || called || me {
+    let speaks = close && before.is(&["says", "said", "asked", "replied"]) && words[at].capital && !words[at].shouted();
+    if named || is || called || me || speaks {
         return Cue::Strong;
     }
     let greeted = before.is(&["hi", "hello", "dear", "hey", "im", "i'm", "mr", "by", "says", "said", "with", "told", "ask", "contact", "under"]);
-    let joined = before.is(&["and", "to", "starring", "features", "early", "the", "between"]);
+    let joined = before.is(&["starring", "features", "featuring", "early", "between", "met", "ex"]);
     if close && (greeted || joined) { Cue::Weak } else { Cue::None }
 }
 
@@ -98,7 +119,12 @@ fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
     while end < words.len() && end - at < LONGEST {
         let word = &words[end];
         let joined = end == at || word.follows() && (word.gap != ". " && word.gap != "." || words[end - 1].initial());
-        if !joined || word.number || word.is(&NEVER) {
+        let dotted = word.initial() && words.get(end + 1).is_some_and(|next| next.gap == ". " && next.capital) && end > at;
+        if dotted {
+            end += 1;
+            continue;
+        }
+        if !joined || word.number || word.is(&NEVER) || end > at && word.shouted() && !words[at].shouted() {
             break;
         }
         let particle = end > at && word.is(&PARTICLES) && words.get(end + 1).is_some_and(|next| next.capital && next.follows());
@@ -119,8 +145,11 @@ fn is_elsewhere(words: &[Word<'_>], at: usize, to: usize) -> bool {
     let numbered = before.is_some_and(|word| word.number && words[at].follows());
     let body = words[at..to].iter().chain(after.filter(|word| word.follows())).any(|word| word.is(&BODIES));
     let street = words[at..to].iter().chain(after.filter(|word| word.follows())).any(|word| word.is(&STREETS));
+    // A line of its own under one with numbers goes on with the address.
+    let under = before.is_some_and(|word| word.number) && words[at].opens_line();
+    let coded = after.is_some_and(|word| word.gap.trim() == "," && (word.number || word.shouted() && word.text.len() == 2));
     let house = after.is_some_and(|word| word.number && matches!(word.gap, " ")) && before.is_none_or(|word| word.number || words[at].opens_line());
-    numbered || body || street || house
+    numbered || body || street || house || under || coded
 }
 
 /// Whether words in a row are a name.
@@ -128,15 +157,18 @@ fn believed(run: &[Word<'_>], cue: Cue, after: Option<&Word<'_>>, before: Option
     if cue == Cue::Strong {
         return true;
     }
-    let placed = before.is_some_and(|word| word.is(&["in", "at", "near", "from", "of", "into"]) && run[0].follows());
-    let acts = after.is_some_and(|word| word.follows() && word.is(&ACTS));
+    let placed = before.is_some_and(|word| word.is(&["in", "near", "from", "into", "to"]) && run[0].follows());
+    let after = after.filter(|word| word.follows());
+    let acts = after.is_some_and(|word| word.is(&ACTS));
+    let alive = after.is_some_and(|word| word.is(&ALIVE));
     let sure = run.iter().filter(|word| word.known.sure()).count();
     let [first, .., last] = run else {
         let one = &run[0];
-        if one.known.given() && one.known.sure() && !placed {
-            return true;
+        if one.known.given() && one.known.sure() {
+            return !placed;
         }
-        return one.known.sure() && !placed && (acts || cue == Cue::Weak && !one.opens());
+        let known = one.known.sure() && !placed && (acts || cue == Cue::Weak && !one.opens());
+        return known || alive && one.opens() && one.text.len() >= 3;
     };
     if first.known.common() && !last.known.sure() {
         return false;
@@ -175,10 +207,21 @@ const STREETS: [&str; 34] = [
 ];
 
 /// What people do, in the words after their names.
-const ACTS: [&str; 30] = [
-    "is", "was", "has", "had", "will", "would", "says", "said", "lives", "lived", "began", "wrote", "writes", "asked",
-    "told", "called", "works", "worked", "went", "came", "spent", "shouted", "listed", "points", "explained", "employs",
-    "sent", "paid", "bought", "flew",
+const ACTS: [&str; 10] = ["is", "was", "has", "had", "will", "would", "called", "works", "points", "sent"];
+
+/// What only people do.
+const ALIVE: [&str; 26] = [
+    "says", "said", "lives", "lived", "began", "wrote", "writes", "asked", "told", "worked", "went", "came", "spent",
+    "shouted", "explained", "paid", "bought", "flew", "smiled", "laughed", "thinks", "thought", "wants", "wanted", "moved",
+    "married",
+];
+
+/// Who a person is to another, or does: a name may follow.
+const ROLES: [&str; 36] = [
+    "producer", "songwriter", "player", "director", "author", "singer", "actor", "actress", "president", "ceo", "kid",
+    "son", "daughter", "wife", "husband", "brother", "sister", "mother", "father", "friend", "partner", "colleague", "boss",
+    "uncle", "aunt", "cousin", "nurse", "teacher", "professor", "commenter", "minister", "senator", "captain", "officer",
+    "customer", "patient",
 ];
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(super) fn look_up(word: &str) -> Known {
     match word.split_once('-') {
         Some((first, rest)) => {
             let (first, rest) = (look_up(first), look_up(rest));
-            Known(if rest.any() { first.0 & 3 | rest.0 & 2 | (first.0 & rest.0 & 4) } else { 0 })
+            Known(first.0 & rest.0)
         }
         None => one(word),
     }
@@ -63,7 +63,18 @@ fn one(word: &str) -> Known {
             std::cmp::Ordering::Greater => high = start,
         }
     }
-    Known(0)
+    Known(if ends_like_a_name(folded) { FAMILY } else { 0 })
+}
+
+const FAMILY: u8 = 2;
+
+/// Whether a word that no list has ends as family names do in languages that make them so.
+fn ends_like_a_name(word: &[u8]) -> bool {
+    const ENDS: [&str; 22] = [
+        "sson", "sdottir", "dottir", "vich", "vic", "enko", "escu", "poulos", "idis", "akis", "shvili", "adze", "iyan", "ovic",
+        "evic", "ova", "eva", "kov", "nov", "rov", "lov", "inen",
+    ];
+    word.len() >= 6 && ENDS.iter().any(|end| word.ends_with(end.as_bytes()))
 }
 
 /// The word in plain small letters.

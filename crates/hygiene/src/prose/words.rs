@@ -18,7 +18,7 @@ pub(super) struct Word<'t> {
 impl Word<'_> {
     /// Whether only spaces, within one line, or the dot of an initial stand before it.
     pub(super) fn follows(&self) -> bool {
-        matches!(self.gap, " " | "  " | ". " | "\u{a0}") && self.gap != "" || self.gap == "."
+        matches!(self.gap, " " | "  " | ". " | "." | "\u{a0}")
     }
 
     /// Whether a sentence or line begins with it.
@@ -36,7 +36,12 @@ impl Word<'_> {
 
     /// A single capital, as in `Faina D. Yefremova`.
     pub(super) fn initial(&self) -> bool {
-        self.capital && self.text.chars().count() == 1 && self.text != "I" && self.text != "A"
+        self.capital && self.text.chars().count() == 1
+    }
+
+    /// Written in capitals throughout, as places and short forms are.
+    pub(super) fn shouted(&self) -> bool {
+        self.text.chars().count() > 1 && !self.text.chars().any(char::is_lowercase)
     }
 }
 
