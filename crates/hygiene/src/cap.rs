@@ -74,7 +74,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -102,7 +102,10 @@ fn cut_before(text: &str, most: usize) -> &str {
     let number = |letter: char| {
         letter.is_ascii_digit()
             || letter.is_whitespace() && letter != '\n'
-            || matches!(letter, '-' | '.' | '/' | '(' | ')' | '+' | '\u{2010}'..='\u{2015}' | '\u{2212}')
+            || matches!(
+                letter,
+                '-' | '.' | '/' | '(' | ')' | '+' | '\u{2010}'..='\u{2015}' | '\u{2212}'
+            )
     };
     let whole = word.trim_end_matches(number);
     // A text without spaces or words is cut where it must be, less what could be a value.

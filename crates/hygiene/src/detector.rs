@@ -133,7 +133,8 @@ impl Detector {
         let found = self.everything(number, Place::Value, found);
         let whole = |one: &&Finding| one.start == 0 && one.end == number.len();
         // A bare number without a telling key is only taken for what has a checksum.
-        let sure = |one: &&Finding| one.by == Evidence::Key || one.kind == Kind::Card || matches!(one.kind, Kind::Own(_));
+        let sure =
+            |one: &&Finding| one.by == Evidence::Key || one.kind == Kind::Card || matches!(one.kind, Kind::Own(_));
         found.iter().find(whole).filter(sure).copied()
     }
 
@@ -186,7 +187,9 @@ impl Walk<'_> {
                 self.note(found, false);
             }
             Value::Number(number) => {
-                let found = self.detector.find_number(&number.to_string(), standing.kind_of_number());
+                let found = self
+                    .detector
+                    .find_number(&number.to_string(), standing.kind_of_number());
                 self.note(found, false);
             }
             Value::Array(items) => {

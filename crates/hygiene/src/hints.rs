@@ -51,7 +51,9 @@ impl Hints {
 
 fn read(schema: &Value, root: &Value, depth: usize) -> Hints {
     let mut hints = Hints::default();
-    let Some(depth) = depth.checked_sub(1) else { return hints };
+    let Some(depth) = depth.checked_sub(1) else {
+        return hints;
+    };
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         let place = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
         return place.map_or(hints, |target| read(target, root, depth));
@@ -64,7 +66,9 @@ fn read(schema: &Value, root: &Value, depth: usize) -> Hints {
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         hints.items = Some(Box::new(read(items, root, depth)));
     }
-    let ways = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|way| schema.get(way)?.as_array());
+    let ways = ["anyOf", "oneOf", "allOf"]
+        .into_iter()
+        .filter_map(|way| schema.get(way)?.as_array());
     for way in ways.flatten() {
         hints.join(read(way, root, depth));
     }
@@ -118,7 +122,10 @@ fn described(text: &str) -> Option<Kind> {
         return None;
     }
     let small = text.to_lowercase();
-    PHRASES.iter().find(|(phrase, _)| small.contains(phrase)).map(|(_, kind)| *kind)
+    PHRASES
+        .iter()
+        .find(|(phrase, _)| small.contains(phrase))
+        .map(|(_, kind)| *kind)
 }
 
 const PHRASES: [(&str, Kind); 16] = [

@@ -103,8 +103,27 @@ fn telling_by(hints: Option<&Hints>, otherwise: impl FnOnce() -> Option<Telling>
 fn is_part(key: &str) -> bool {
     matches!(
         key,
-        "first" | "last" | "middle" | "given" | "family" | "full" | "value" | "line1" | "line2" | "line3" | "state"
-            | "number" | "home" | "work" | "mobile" | "primary" | "secondary" | "text" | "formatted" | "display" | "house"
+        "first"
+            | "last"
+            | "middle"
+            | "given"
+            | "family"
+            | "full"
+            | "value"
+            | "line1"
+            | "line2"
+            | "line3"
+            | "state"
+            | "number"
+            | "home"
+            | "work"
+            | "mobile"
+            | "primary"
+            | "secondary"
+            | "text"
+            | "formatted"
+            | "display"
+            | "house"
     )
 }
 

@@ -1,6 +1,9 @@
 //! Keys, column names and labels that tell what stands under them, and whether a value bears that out.
 
+use std::sync::LazyLock;
+
 use crate::kind::Kind;
+use crate::lists::Lists;
 
 /// What a key says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,12 +13,13 @@ pub(crate) struct Telling {
     pub(crate) vague: bool,
 }
 
-const WORDS: usize = 6;
+/// The most words of a key.
+const MOST: usize = 6;
 
 /// The words of a key in small letters: `billingEmail2`, `billing_email`, `Billing e-mail`.
 struct Words {
     letters: String,
-    ends: [usize; WORDS],
+    ends: [usize; MOST],
     count: usize,
 }
 
@@ -26,7 +30,7 @@ impl Words {
         }
         let mut words = Words {
             letters: String::with_capacity(key.len()),
-            ends: [0; WORDS],
+            ends: [0; MOST],
             count: 0,
         };
         let mut before = ' ';
@@ -68,8 +72,8 @@ impl Words {
         self.count.checked_sub(2).map_or("", |index| self.get(index))
     }
 
-    fn any(&self, wanted: &[&str]) -> bool {
-        (0..self.count).any(|index| wanted.contains(&self.get(index)))
+    fn any(&self, wanted: u16) -> bool {
+        (0..self.count).any(|index| is(self.get(index), wanted))
     }
 
     fn joined(&self) -> &str {
@@ -77,10 +81,15 @@ impl Words {
     }
 }
 
+/// Whether a word is in a list.
+fn is(word: &str, list: u16) -> bool {
+    WORDS.of(word) & list != 0
+}
+
 /// What a key says, if it tells anything.
 pub(crate) fn telling(key: &str) -> Option<Telling> {
     let words = Words::of(key)?;
-    if words.count > 1 && ABOUT.contains(&words.last()) || FLAGS.contains(&words.get(0)) && words.count > 1 {
+    if words.count > 1 && (is(words.last(), ABOUT) || is(words.get(0), FLAGS)) {
         return None;
     }
     let sure = |kind| Some(Telling { kind, vague: false });
@@ -88,7 +97,7 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
     if let Some(kind) = whole(words.joined()) {
         return sure(kind);
     }
-    if words.any(&SECRETS) {
+    if words.any(SECRETS) {
         return sure(Kind::Secret);
     }
     if is_credential(&words) {
@@ -109,13 +118,15 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
         "url" | "uri" | "website" | "homepage" | "webpage" => Kind::Url,
         "surname" | "forename" | "firstname" | "lastname" | "fullname" | "nickname" | "username" | "vorname"
         | "nachname" | "apellido" | "apellidos" | "nombre" | "prénom" | "maidenname" => Kind::Name,
-        "address" | "street" | "addr" | "addresses" | "postcode" | "zip" | "zipcode" | "plz" | "anschrift" | "adresse"
-        | "direccion" | "dirección" | "street1" | "streetaddress" | "suburb" => return address(&words),
-        "city" | "town" | "village" | "municipality" | "hometown" | "birthplace" | "stadt" | "ville" | "ciudad" => Kind::Place,
+        "address" | "street" | "addr" | "addresses" | "postcode" | "zip" | "zipcode" | "plz" | "anschrift"
+        | "adresse" | "direccion" | "dirección" | "street1" | "streetaddress" | "suburb" => return address(&words),
+        "city" | "town" | "village" | "municipality" | "hometown" | "birthplace" | "stadt" | "ville" | "ciudad" => {
+            Kind::Place
+        }
         "employer" | "company" | "organisation" | "organization" | "companyname" => Kind::Organisation,
         "location" | "place" | "locality" | "region" | "county" => return vague(Kind::Place),
         "name" | "names" => return name(&words),
-        last if PEOPLE.contains(&last) => Kind::Name,
+        last if is(last, PEOPLE) => Kind::Name,
         _ => return pairs(&words).and_then(sure),
     };
     sure(kind)
@@ -130,16 +141,31 @@ fn whole(joined: &str) -> Option<Kind> {
         "dateofbirth" | "birthdate" | "bornon" | "dateborn" | "birthday" => Kind::BirthDate,
         "ibannumber" | "bankaccountiban" | "ibancode" => Kind::Iban,
         "macaddress" | "hardwareaddress" => Kind::Mac,
-        "nationalid" | "nationalidnumber" | "taxid" | "taxnumber" | "passportnumber" | "passportno" | "idcard"
-        | "idnumber" | "identitynumber" | "nationalinsurancenumber" | "driverslicense" | "driverlicense" | "steuerid"
-        | "personalidnumber" | "nhsnumber" => Kind::NationalId,
+        "nationalid"
+        | "nationalidnumber"
+        | "taxid"
+        | "taxnumber"
+        | "passportnumber"
+        | "passportno"
+        | "idcard"
+        | "idnumber"
+        | "identitynumber"
+        | "nationalinsurancenumber"
+        | "driverslicense"
+        | "driverlicense"
+        | "steuerid"
+        | "personalidnumber"
+        | "nhsnumber" => Kind::NationalId,
         _ => return None,
     })
 }
 
 /// Keys whose last word alone says nothing.
 fn pairs(words: &Words) -> Option<Kind> {
-    let numbered = matches!(words.last(), "number" | "no" | "num" | "nr" | "nummer" | "address" | "code" | "line");
+    let numbered = matches!(
+        words.last(),
+        "number" | "no" | "num" | "nr" | "nummer" | "address" | "code" | "line"
+    );
     let wanted = if numbered { words.before_last() } else { words.get(0) };
     if !numbered && words.count > 1 && words.last() != "primary" && words.last() != "work" && words.last() != "home" {
         return None;
@@ -160,7 +186,17 @@ fn pairs(words: &Words) -> Option<Kind> {
 fn is_credential(words: &Words) -> bool {
     let guarded = matches!(
         words.before_last(),
-        "api" | "access" | "auth" | "refresh" | "private" | "signing" | "encryption" | "bearer" | "session" | "id" | "account"
+        "api"
+            | "access"
+            | "auth"
+            | "refresh"
+            | "private"
+            | "signing"
+            | "encryption"
+            | "bearer"
+            | "session"
+            | "id"
+            | "account"
     );
     words.last() == "token" || words.last() == "key" && guarded
 }
@@ -170,7 +206,9 @@ fn address(words: &Words) -> Option<Telling> {
         "email" | "mail" => Kind::Email,
         "ip" | "ipv" | "remote" | "client" | "source" | "destination" => Kind::Ip,
         "mac" | "hardware" | "ethernet" => Kind::Mac,
-        "web" | "site" | "server" | "memory" | "contract" | "wallet" | "bind" | "listen" | "base" | "token" => return None,
+        "web" | "site" | "server" | "memory" | "contract" | "wallet" | "bind" | "listen" | "base" | "token" => {
+            return None;
+        }
         _ => Kind::Address,
     };
     Some(Telling { kind, vague: false })
@@ -189,51 +227,40 @@ fn name(words: &Words) -> Option<Telling> {
         "city" | "town" | "place" => sure(Kind::Place),
         "company" | "organisation" | "organization" | "org" | "employer" => sure(Kind::Organisation),
         "first" | "last" | "middle" | "full" | "given" | "family" | "sur" | "nick" | "maiden" | "birth" | "legal"
-        | "preferred" | "real" | "user" | "display" | "screen" | "holder" | "cardholder" | "account" => sure(Kind::Name),
-        before if PEOPLE.contains(&before) => sure(Kind::Name),
+        | "preferred" | "real" | "user" | "display" | "screen" | "holder" | "cardholder" | "account" => {
+            sure(Kind::Name)
+        }
+        before if is(before, PEOPLE) => sure(Kind::Name),
         _ => None,
     }
 }
 
-/// Words for people: a key that ends so holds a name.
-const PEOPLE: [&str; 34] = [
-    "customer", "client", "person", "patient", "employee", "contact", "author", "assignee", "reporter", "recipient",
-    "sender", "owner", "manager", "student", "teacher", "doctor", "guest", "passenger", "tenant", "buyer", "seller",
-    "attendee", "applicant", "candidate", "member", "cardholder", "beneficiary", "spouse", "father", "mother", "driver",
-    "agent", "participant", "salutation",
-];
-
-/// Last words that say the key is about a value, not the value: `email_count`, `phone_verified`.
-const ABOUT: [&str; 30] = [
-    "count", "id", "ids", "type", "status", "verified", "enabled", "sent", "at", "total", "valid", "format", "template",
-    "subject", "body", "length", "size", "index", "label", "hash", "required", "schema", "pattern", "field", "column",
-    "regex", "version", "date", "time", "preference",
-];
-
-/// First words of keys that hold yes or no.
-const FLAGS: [&str; 8] = ["has", "is", "can", "should", "allow", "use", "show", "num"];
-
-/// Words of keys that hold secrets.
-const SECRETS: [&str; 12] = [
-    "password", "passwd", "pwd", "secret", "apikey", "passphrase", "privatekey", "credential", "credentials", "passwort",
-    "contraseña", "authorization",
-];
-
 /// Keys beside a `name` that say it is a person's, and those that say it is a thing's.
 pub(crate) fn sibling(key: &str) -> Option<Sibling> {
     let words = Words::of(key)?;
-    if words.any(&THINGS) {
+    if words.any(THINGS) {
         return Some(Sibling::Thing);
     }
     let personal = telling(key).is_some_and(|telling| {
         !telling.vague
             && matches!(
                 telling.kind,
-                Kind::Email | Kind::Phone | Kind::Ssn | Kind::BirthDate | Kind::NationalId | Kind::Card | Kind::Iban | Kind::Name
+                Kind::Email
+                    | Kind::Phone
+                    | Kind::Ssn
+                    | Kind::BirthDate
+                    | Kind::NationalId
+                    | Kind::Card
+                    | Kind::Iban
+                    | Kind::Name
             )
     });
-    (personal || words.any(&["age", "gender", "sex", "salary", "title", "nationality"]) && words.count == 1)
-        .then_some(Sibling::Person)
+    (personal
+        || matches!(
+            words.joined(),
+            "age" | "gender" | "sex" | "salary" | "title" | "nationality"
+        ))
+    .then_some(Sibling::Person)
 }
 
 /// What a key beside a `name` says of it.
@@ -243,19 +270,12 @@ pub(crate) enum Sibling {
     Thing,
 }
 
-const THINGS: [&str; 34] = [
-    "sku", "price", "version", "path", "size", "schema", "stock", "quantity", "mime", "license", "branch", "commit",
-    "repository", "stars", "forks", "dependencies", "extension", "mode", "checksum", "sha", "digest", "capacity", "cpu",
-    "memory", "replicas", "namespace", "currency", "category", "brand", "units", "language", "parameters", "arguments",
-    "latitude",
-];
-
 /// Whether the word over a list or object speaks of people: `customers`, `user`.
 pub(crate) fn of_people(key: &str) -> bool {
     Words::of(key).is_some_and(|words| {
         let last = words.last();
         let single = last.strip_suffix('s').unwrap_or(last);
-        PEOPLE.contains(&last) || PEOPLE.contains(&single) || matches!(last, "people" | "users" | "user" | "staff" | "persons")
+        is(last, PEOPLE) || is(single, PEOPLE) || matches!(last, "people" | "users" | "user" | "staff" | "persons")
     })
 }
 
@@ -266,13 +286,101 @@ pub(crate) fn of_things(key: &str) -> bool {
         let single = last.strip_suffix('s').unwrap_or(last);
         matches!(
             single,
-            "file" | "tool" | "product" | "item" | "package" | "server" | "table" | "column" | "project" | "repo"
-                | "module" | "function" | "resource" | "team" | "tag" | "label" | "topic" | "field" | "channel" | "model"
-                | "branch" | "image" | "container" | "service" | "category" | "categorie" | "repositorie" | "repository"
-                | "skill" | "plugin" | "template" | "dataset" | "prompt" | "event" | "job" | "task" | "step"
+            "file"
+                | "tool"
+                | "product"
+                | "item"
+                | "package"
+                | "server"
+                | "table"
+                | "column"
+                | "project"
+                | "repo"
+                | "module"
+                | "function"
+                | "resource"
+                | "team"
+                | "tag"
+                | "label"
+                | "topic"
+                | "field"
+                | "channel"
+                | "model"
+                | "branch"
+                | "image"
+                | "container"
+                | "service"
+                | "category"
+                | "categorie"
+                | "repositorie"
+                | "repository"
+                | "skill"
+                | "plugin"
+                | "template"
+                | "dataset"
+                | "prompt"
+                | "event"
+                | "job"
+                | "task"
+                | "step"
         )
     })
 }
+
+/// Words for people: a key that ends so holds a name.
+const PEOPLE: u16 = 1;
+/// Last words that say the key is about a value, not the value: `email_count`, `phone_verified`.
+const ABOUT: u16 = 1 << 1;
+/// First words of keys that hold yes or no.
+const FLAGS: u16 = 1 << 2;
+/// Words of keys that hold secrets.
+const SECRETS: u16 = 1 << 3;
+/// Words of keys that only things have.
+const THINGS: u16 = 1 << 4;
+
+static WORDS: LazyLock<Lists> = LazyLock::new(|| {
+    Lists::new(&[
+        (
+            PEOPLE,
+            "customer client person patient employee contact author assignee reporter recipient sender owner",
+        ),
+        (
+            PEOPLE,
+            "manager student teacher doctor guest passenger tenant buyer seller attendee applicant candidate",
+        ),
+        (
+            PEOPLE,
+            "member cardholder beneficiary spouse father mother driver agent participant salutation",
+        ),
+        (
+            ABOUT,
+            "count id ids type status verified enabled sent at total valid format template subject body",
+        ),
+        (
+            ABOUT,
+            "length size index label hash required schema pattern field column regex version date time",
+        ),
+        (ABOUT, "preference"),
+        (FLAGS, "has is can should allow use show num"),
+        (
+            SECRETS,
+            "password passwd pwd secret apikey passphrase privatekey credential credentials passwort",
+        ),
+        (SECRETS, "contraseña authorization"),
+        (
+            THINGS,
+            "sku price version path size schema stock quantity mime license branch commit repository stars",
+        ),
+        (
+            THINGS,
+            "forks dependencies extension mode checksum sha digest capacity cpu memory replicas namespace",
+        ),
+        (
+            THINGS,
+            "currency category brand units language parameters arguments latitude",
+        ),
+    ])
+});
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ mod hints;
 mod json;
 mod keys;
 mod kind;
+mod lists;
 mod own;
 mod prose;
 mod scan;

@@ -82,7 +82,9 @@ impl Own {
 
     pub(crate) fn find(&self, text: &str, out: &mut Vec<Finding>) {
         for captures in self.pattern.captures_iter(text) {
-            let Some(found) = captures.name("value").or_else(|| captures.get(0)) else { continue };
+            let Some(found) = captures.name("value").or_else(|| captures.get(0)) else {
+                continue;
+            };
             if !found.is_empty() && self.check.passes(found.as_str()) {
                 out.push(Finding {
                     start: found.start(),
@@ -120,7 +122,9 @@ impl fmt::Debug for Check {
 impl fmt::Debug for Own {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Own");
-        shown.field("name", &self.name.as_str()).field("pattern", &self.pattern.as_str());
+        shown
+            .field("name", &self.name.as_str())
+            .field("pattern", &self.pattern.as_str());
         shown.field("check", &self.check).finish()
     }
 }

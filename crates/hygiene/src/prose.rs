@@ -4,8 +4,11 @@
 mod dictionary;
 mod words;
 
+use std::sync::LazyLock;
+
 use crate::finding::{Evidence, Finding};
 use crate::kind::{Kind, Kinds};
+use crate::lists::Lists;
 use words::{Word, words};
 
 /// Names in a text.
@@ -13,7 +16,7 @@ pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
     if !kinds.has(Kind::Name) {
         return;
     }
-    let words = words(text);
+    let words = words(text, &WORDS);
     let small = !words.iter().any(|word| word.capital);
     let mut at = 0;
     while at < words.len() {
@@ -46,18 +49,24 @@ const LONGEST: usize = 6;
 /// What begins at a word, or after the title there.
 fn name_at(words: &[Word<'_>], at: usize, small: bool) -> Read {
     let word = &words[at];
-    let next = words.get(at + 1).filter(|next| next.follows() && !next.number && !next.is(&NEVER));
+    let next = words
+        .get(at + 1)
+        .filter(|next| next.follows() && !next.number && !next.has(NEVER));
     if let Some(next) = next {
-        let title = word.is(&TITLES) && (next.capital || small && !next.known.common());
-        let role = word.is(&ROLES) && next.capital && !next.shouted() && next.gap == " ";
+        let title = word.has(TITLES) && (next.capital || small && !next.known.common());
+        let role = word.has(ROLES) && next.capital && !next.shouted() && next.gap == " ";
         if title || role {
             let to = run_end(words, at + 1, small, Cue::Strong);
-            return if to > at + 1 { Read::Name(at + 1, to) } else { Read::Other(at + 1) };
+            return if to > at + 1 {
+                Read::Name(at + 1, to)
+            } else {
+                Read::Other(at + 1)
+            };
         }
     }
     let cue = cue(words, at);
     let eligible = word.capital || small && (word.known.given() || cue == Cue::Strong);
-    if !eligible || word.number || word.is(&NEVER) || word.shouted() && !small && cue != Cue::Strong {
+    if !eligible || word.number || word.has(NEVER) || word.shouted() && !small && cue != Cue::Strong {
         return Read::Other(at + 1);
     }
     let to = run_end(words, at, small, cue).max(at + 1);
@@ -99,8 +108,11 @@ fn cue(words: &[Word<'_>], at: usize) -> Cue {
     if gap.contains('\n') {
         return Cue::None;
     }
-    let joined_key = before.gap.ends_with(['_', '.', '-']) || before.end > before.start && before.gap.is_empty() && at > 1;
-    let named = !joined_key && before.is(&["name", "surname", "forename"]) && (gap.contains(['?', ':']) || close && words[at].capital);
+    let joined_key =
+        before.gap.ends_with(['_', '.', '-']) || before.end > before.start && before.gap.is_empty() && at > 1;
+    let named = !joined_key
+        && before.is(&["name", "surname", "forename"])
+        && (gap.contains(['?', ':']) || close && words[at].capital);
     let is = close && before.is(&["is", "was"]) && said(2, &["name", "surname"]);
     let called = close && before.is(&["named", "called", "nicknamed"]) && words[at].capital;
     let me = close && before.is(&["me"]) && said(2, &["call", "calls"]);
@@ -108,9 +120,16 @@ fn cue(words: &[Word<'_>], at: usize) -> Cue {
     if named || is || called || me || speaks {
         return Cue::Strong;
     }
-    let greeted = before.is(&["hi", "hello", "dear", "hey", "im", "i'm", "mr", "by", "says", "said", "with", "told", "ask", "contact", "under"]);
+    let greeted = before.is(&[
+        "hi", "hello", "dear", "hey", "im", "i'm", "mr", "by", "says", "said", "with", "told", "ask", "contact",
+        "under",
+    ]);
     let joined = before.is(&["starring", "features", "featuring", "early", "between", "met", "ex"]);
-    if close && (greeted || joined) { Cue::Weak } else { Cue::None }
+    if close && (greeted || joined) {
+        Cue::Weak
+    } else {
+        Cue::None
+    }
 }
 
 /// Where the words that could be one name end.
@@ -119,15 +138,17 @@ fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
     while end < words.len() && end - at < LONGEST {
         let word = &words[end];
         let joined = end == at || word.follows() && (word.gap != ". " && word.gap != "." || words[end - 1].initial());
-        let dotted = word.initial() && words.get(end + 1).is_some_and(|next| next.gap == ". " && next.capital) && end > at;
+        let dotted =
+            word.initial() && words.get(end + 1).is_some_and(|next| next.gap == ". " && next.capital) && end > at;
         if dotted {
             end += 1;
             continue;
         }
-        if !joined || word.number || word.is(&NEVER) || end > at && word.shouted() && !words[at].shouted() {
+        if !joined || word.number || word.has(NEVER) || end > at && word.shouted() && !words[at].shouted() {
             break;
         }
-        let particle = end > at && word.is(&PARTICLES) && words.get(end + 1).is_some_and(|next| next.capital && next.follows());
+        let particle =
+            end > at && word.has(PARTICLES) && words.get(end + 1).is_some_and(|next| next.capital && next.follows());
         let plain = small && (word.known.sure() || end == at && cue == Cue::Strong);
         let cued = end == at && cue == Cue::Strong;
         if !(word.capital || particle || plain || cued) {
@@ -143,12 +164,20 @@ fn is_elsewhere(words: &[Word<'_>], at: usize, to: usize) -> bool {
     let before = at.checked_sub(1).map(|index| &words[index]);
     let after = words.get(to);
     let numbered = before.is_some_and(|word| word.number && words[at].follows());
-    let body = words[at..to].iter().chain(after.filter(|word| word.follows())).any(|word| word.is(&BODIES));
-    let street = words[at..to].iter().chain(after.filter(|word| word.follows())).any(|word| word.is(&STREETS));
+    let body = words[at..to]
+        .iter()
+        .chain(after.filter(|word| word.follows()))
+        .any(|word| word.has(BODIES));
+    let street = words[at..to]
+        .iter()
+        .chain(after.filter(|word| word.follows()))
+        .any(|word| word.has(STREETS));
     // A line of its own under one with numbers goes on with the address.
     let under = before.is_some_and(|word| word.number) && words[at].opens_line();
-    let coded = after.is_some_and(|word| word.gap.trim() == "," && (word.number || word.shouted() && word.text.len() == 2));
-    let house = after.is_some_and(|word| word.number && matches!(word.gap, " ")) && before.is_none_or(|word| word.number || words[at].opens_line());
+    let coded =
+        after.is_some_and(|word| word.gap.trim() == "," && (word.number || word.shouted() && word.text.len() == 2));
+    let house = after.is_some_and(|word| word.number && matches!(word.gap, " "))
+        && before.is_none_or(|word| word.number || words[at].opens_line());
     numbered || body || street || house || under || coded
 }
 
@@ -159,8 +188,8 @@ fn believed(run: &[Word<'_>], cue: Cue, after: Option<&Word<'_>>, before: Option
     }
     let placed = before.is_some_and(|word| word.is(&["in", "near", "from", "into", "to"]) && run[0].follows());
     let after = after.filter(|word| word.follows());
-    let acts = after.is_some_and(|word| word.is(&ACTS));
-    let alive = after.is_some_and(|word| word.is(&ALIVE));
+    let acts = after.is_some_and(|word| word.has(ACTS));
+    let alive = after.is_some_and(|word| word.has(ALIVE));
     let sure = run.iter().filter(|word| word.known.sure()).count();
     let [first, .., last] = run else {
         let one = &run[0];
@@ -174,55 +203,86 @@ fn believed(run: &[Word<'_>], cue: Cue, after: Option<&Word<'_>>, before: Option
         return false;
     }
     let good = first.known.given() || last.known.family() && last.known.sure();
-    good && sure >= 1 && !(placed && !first.known.given())
+    good && sure >= 1 && (!placed || first.known.given())
 }
 
-const TITLES: [&str; 20] = [
-    "mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "madam", "mister", "herr", "frau", "señor", "señora",
-    "monsieur", "madame", "lord", "lady", "mme", "sra",
-];
-
-const PARTICLES: [&str; 22] = [
-    "de", "van", "der", "den", "von", "la", "da", "di", "del", "dos", "du", "le", "bin", "al", "el", "ibn", "af", "av",
-    "zu", "ter", "ten", "y",
-];
-
+/// Before a name.
+const TITLES: u16 = 1 << 0;
+/// Within a name.
+const PARTICLES: u16 = 1 << 1;
 /// Words with a capital that begin sentences or name times and peoples, never people.
-const NEVER: [&str; 48] = [
-    "i", "a", "an", "the", "my", "your", "his", "her", "our", "their", "we", "you", "he", "she", "it", "they", "this",
-    "that", "and", "or", "but", "so", "if", "in", "on", "at", "to", "of", "for", "as", "is", "are", "was", "be", "not",
-    "no", "yes", "can", "what", "who", "how", "why", "when", "where", "there", "here", "i'm", "i'd",
-];
-
-const BODIES: [&str; 26] = [
-    "inc", "llc", "ltd", "corp", "gmbh", "plc", "group", "company", "university", "institute", "bank", "college", "school",
-    "hospital", "museum", "foundation", "consulting", "software", "systems", "technologies", "labs", "weekly", "times",
-    "airport", "church", "limited",
-];
-
-const STREETS: [&str; 34] = [
-    "street", "st", "road", "rd", "avenue", "ave", "drive", "lane", "court", "place", "way", "boulevard", "blvd", "square",
-    "terrace", "parkway", "crescent", "close", "rue", "via", "calle", "rua", "avenida", "plaza", "apt", "suite", "box",
-    "strasse", "straat", "laan", "gata", "vej", "creek", "forks",
-];
-
+const NEVER: u16 = 1 << 2;
+/// Of companies and the like.
+const BODIES: u16 = 1 << 3;
+/// Of addresses.
+const STREETS: u16 = 1 << 4;
 /// What people do, in the words after their names.
-const ACTS: [&str; 10] = ["is", "was", "has", "had", "will", "would", "called", "works", "points", "sent"];
-
+const ACTS: u16 = 1 << 5;
 /// What only people do.
-const ALIVE: [&str; 26] = [
-    "says", "said", "lives", "lived", "began", "wrote", "writes", "asked", "told", "worked", "went", "came", "spent",
-    "shouted", "explained", "paid", "bought", "flew", "smiled", "laughed", "thinks", "thought", "wants", "wanted", "moved",
-    "married",
-];
-
+const ALIVE: u16 = 1 << 6;
 /// Who a person is to another, or does: a name may follow.
-const ROLES: [&str; 36] = [
-    "producer", "songwriter", "player", "director", "author", "singer", "actor", "actress", "president", "ceo", "kid",
-    "son", "daughter", "wife", "husband", "brother", "sister", "mother", "father", "friend", "partner", "colleague", "boss",
-    "uncle", "aunt", "cousin", "nurse", "teacher", "professor", "commenter", "minister", "senator", "captain", "officer",
-    "customer", "patient",
-];
+const ROLES: u16 = 1 << 7;
+
+static WORDS: LazyLock<Lists> = LazyLock::new(|| {
+    Lists::new(&[
+        (
+            TITLES,
+            "mr mrs ms miss dr prof professor sir madam mister herr frau señor señora monsieur madame lord",
+        ),
+        (TITLES, "lady mme sra"),
+        (
+            PARTICLES,
+            "de van der den von la da di del dos du le bin al el ibn af av zu ter ten y",
+        ),
+        (
+            NEVER,
+            "i a an the my your his her our their we you he she it they this that and or but so if in on at",
+        ),
+        (
+            NEVER,
+            "to of for as is are was be not no yes can what who how why when where there here i'm i'd",
+        ),
+        (
+            BODIES,
+            "inc llc ltd corp gmbh plc group company university institute bank college school hospital",
+        ),
+        (
+            BODIES,
+            "museum foundation consulting software systems technologies labs weekly times airport church",
+        ),
+        (BODIES, "limited"),
+        (
+            STREETS,
+            "street st road rd avenue ave drive lane court place way boulevard blvd square terrace parkway",
+        ),
+        (
+            STREETS,
+            "crescent close rue via calle rua avenida plaza apt suite box strasse straat laan gata vej creek",
+        ),
+        (STREETS, "forks"),
+        (ACTS, "is was has had will would called works points sent"),
+        (
+            ALIVE,
+            "says said lives lived began wrote writes asked told worked went came spent shouted explained",
+        ),
+        (
+            ALIVE,
+            "paid bought flew smiled laughed thinks thought wants wanted moved married",
+        ),
+        (
+            ROLES,
+            "producer songwriter player director author singer actor actress president ceo kid son daughter",
+        ),
+        (
+            ROLES,
+            "wife husband brother sister mother father friend partner colleague boss uncle aunt cousin nurse",
+        ),
+        (
+            ROLES,
+            "teacher professor commenter minister senator captain officer customer patient",
+        ),
+    ])
+});
 
 #[cfg(test)]
 mod tests;

@@ -63,13 +63,14 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         out,
     };
     let mut at = 0;
-    while let Some((offset, stop)) = scan.bytes[at..]
-        .iter()
-        .enumerate()
-        .find_map(|(index, byte)| match STOPS[usize::from(*byte)] {
-            0 => None,
-            stop => Some((index, stop)),
-        })
+    while let Some((offset, stop)) =
+        scan.bytes[at..]
+            .iter()
+            .enumerate()
+            .find_map(|(index, byte)| match STOPS[usize::from(*byte)] {
+                0 => None,
+                stop => Some((index, stop)),
+            })
     {
         at += offset;
         let next = match stop {

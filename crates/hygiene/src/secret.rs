@@ -30,7 +30,9 @@ impl Letters {
             Letters::Alnum => byte.is_ascii_alphanumeric(),
             Letters::Wide => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Letters::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
-            Letters::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~'),
+            Letters::Base64 => {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
+            }
         }
     }
 }
@@ -128,8 +130,22 @@ const TOKENS: [(&str, Letters, usize); 87] = [
 
 /// Words that are given a secret: `password = …`, `"api_key": "…"`.
 const GIVEN: [&str; 16] = [
-    "password", "passwd", "passphrase", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey", "token",
-    "private_key", "privatekey", "credential", "auth_key", "accountkey", "client_id_secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_key",
+    "accesskey",
+    "token",
+    "private_key",
+    "privatekey",
+    "credential",
+    "auth_key",
+    "accountkey",
+    "client_id_secret",
 ];
 
 const JWT: &str = "eyJ";
@@ -140,7 +156,12 @@ const URL: &str = "://";
 
 static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let tokens = TOKENS.iter().map(|(begin, _, _)| *begin);
-    let others = GIVEN.into_iter().chain([JWT, PEM]).chain(BEARER).chain(HOOKS).chain([URL]);
+    let others = GIVEN
+        .into_iter()
+        .chain([JWT, PEM])
+        .chain(BEARER)
+        .chain(HOOKS)
+        .chain([URL]);
     AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::DFA))
         .match_kind(MatchKind::LeftmostLongest)
@@ -190,7 +211,10 @@ fn other(text: &str, index: usize, start: usize, end: usize) -> Option<(usize, u
 
 /// How many bytes from here on are such letters.
 fn run(text: &str, from: usize, letters: Letters) -> usize {
-    text.as_bytes()[from..].iter().take_while(|byte| letters.has(**byte)).count()
+    text.as_bytes()[from..]
+        .iter()
+        .take_while(|byte| letters.has(**byte))
+        .count()
 }
 
 fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) -> Option<(usize, usize)> {
@@ -202,7 +226,12 @@ fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) 
     let inside = start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b'_');
     let length = run(text, from, letters);
     let value = &bytes[from..from + length];
-    (!inside && length >= least && entropy(value) >= 2.5).then(|| (start, from + text[from..from + length].trim_end_matches(['.', '=']).len()))
+    (!inside && length >= least && entropy(value) >= 2.5).then(|| {
+        (
+            start,
+            from + text[from..from + length].trim_end_matches(['.', '=']).len(),
+        )
+    })
 }
 
 /// Three parts with dots, the first two of which are JSON.
@@ -214,7 +243,9 @@ fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
     let length = run(text, start, Letters::Dotted);
     let mut parts = text[start..start + length].split('.');
     let head = parts.next().is_some_and(|part| part.len() >= 12);
-    let body = parts.next().is_some_and(|part| part.starts_with(JWT) && part.len() >= 12);
+    let body = parts
+        .next()
+        .is_some_and(|part| part.starts_with(JWT) && part.len() >= 12);
     (head && body).then_some((start, start + length))
 }
 
@@ -242,7 +273,8 @@ fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
 /// A password in the address of a page.
 fn login(text: &str, from: usize) -> Option<(usize, usize)> {
     let rest = &text[from..];
-    let host = rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '/' | '?' | '#' | '"' | '\'' | '<' | '>'));
+    let host =
+        rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '/' | '?' | '#' | '"' | '\'' | '<' | '>'));
     let host = &rest[..host.unwrap_or(rest.len()).min(512)];
     let at = host.rfind('@')?;
     let (user, password) = host[..at].split_once(':')?;
@@ -256,26 +288,44 @@ fn given(text: &str, from: usize) -> Option<(usize, usize)> {
     let tail = run(text, from, Letters::Wide).min(24);
     let rest = &text[from + tail..];
     let after = rest.trim_start_matches(['"', '\'', ' ', '\t', '\\']);
-    let value = after.strip_prefix("=>").or_else(|| after.strip_prefix(":=")).or_else(|| after.strip_prefix(['=', ':']))?;
+    let value = after
+        .strip_prefix("=>")
+        .or_else(|| after.strip_prefix(":="))
+        .or_else(|| after.strip_prefix(['=', ':']))?;
     let value = value.trim_start_matches([' ', '\t', '\\']);
     let quote = value.chars().next().filter(|letter| matches!(letter, '"' | '\'' | '`'));
     let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
     let end = match quote {
         Some(quote) => value.find([quote, '\n', '\\'])?,
-        None => value.find(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | ',' | ';' | '&' | '<' | ')' | '}')).unwrap_or(value.len()),
+        None => value
+            .find(|letter: char| {
+                letter.is_whitespace() || matches!(letter, '"' | '\'' | ',' | ';' | '&' | '<' | ')' | '}')
+            })
+            .unwrap_or(value.len()),
     };
     let start = text.len() - value.len();
     let value = &value[..end];
-    let strong = if quote.is_some() { is_password(value) } else { is_random(value) && !value.contains(['(', '{', '[']) };
+    let strong = if quote.is_some() {
+        is_password(value)
+    } else {
+        is_random(value) && !value.contains(['(', '{', '['])
+    };
     strong.then_some((start, start + value.len()))
 }
 
 /// Whether a quoted value looks chosen to be secret.
 fn is_password(value: &str) -> bool {
     let digit = value.bytes().any(|byte| byte.is_ascii_digit());
-    let sign = value.bytes().any(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'_' | b'-' | b'.'));
+    let sign = value
+        .bytes()
+        .any(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'_' | b'-' | b'.'));
     let wrapped = value.starts_with(['<', '$', '{', '%', '[']);
-    value.len() >= 6 && value.len() <= 512 && (digit || sign) && !wrapped && !value.contains(' ') && entropy(value.as_bytes()) >= 2.0
+    value.len() >= 6
+        && value.len() <= 512
+        && (digit || sign)
+        && !wrapped
+        && !value.contains(' ')
+        && entropy(value.as_bytes()) >= 2.0
 }
 
 /// Whether a value is too irregular to be a word.
@@ -284,7 +334,12 @@ pub(crate) fn is_random(value: &str) -> bool {
     let digit = bytes.iter().any(u8::is_ascii_digit);
     let letter = bytes.iter().any(u8::is_ascii_alphabetic);
     let spaced = bytes.iter().any(u8::is_ascii_whitespace);
-    (12..=4096).contains(&bytes.len()) && digit && letter && !spaced && !value.starts_with(['<', '$', '{', '%', '[']) && entropy(bytes) >= 3.0
+    (12..=4096).contains(&bytes.len())
+        && digit
+        && letter
+        && !spaced
+        && !value.starts_with(['<', '$', '{', '%', '['])
+        && entropy(bytes) >= 3.0
 }
 
 /// Bits a byte, by Shannon.
@@ -295,7 +350,12 @@ fn entropy(bytes: &[u8]) -> f64 {
     }
     let total: f64 = counts.iter().map(|count| f64::from(*count)).sum();
     let share = |count: &u32| f64::from(*count) / total;
-    counts.iter().filter(|count| **count > 0).map(share).map(|share| -share * share.log2()).sum()
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(share)
+        .map(|share| -share * share.log2())
+        .sum()
 }
 
 #[cfg(test)]

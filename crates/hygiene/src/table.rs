@@ -32,9 +32,16 @@ enum Split {
 /// The separator, if the first line is a header with a telling column and the second has as many cells.
 fn csv(text: &str) -> Option<u8> {
     let first = text.get(..text.len().min(4096)).unwrap_or(text).lines().next()?;
-    let separator = [b',', b';', b'\t'].into_iter().max_by_key(|one| first.bytes().filter(|byte| byte == one).count())?;
+    let separator = [b',', b';', b'\t']
+        .into_iter()
+        .max_by_key(|one| first.bytes().filter(|byte| byte == one).count())?;
     let header = split(first, 0, &Split::Csv(separator)).0;
-    if header.len() < 2 || first.contains(". ") || !header.iter().any(|(start, end)| keys::telling(&first[*start..*end]).is_some()) {
+    if header.len() < 2
+        || first.contains(". ")
+        || !header
+            .iter()
+            .any(|(start, end)| keys::telling(&first[*start..*end]).is_some())
+    {
         return None;
     }
     let rest = text.get(first.len()..)?.trim_start_matches(['\r', '\n']);
@@ -48,7 +55,11 @@ fn markdown(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     let mut at = 0;
     while at < text.len() {
         let line = text[at..].split('\n').next().unwrap_or_default();
-        let ruler = line.contains('-') && line.contains('|') && line.bytes().all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\r' | b'\t'));
+        let ruler = line.contains('-')
+            && line.contains('|')
+            && line
+                .bytes()
+                .all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\r' | b'\t'));
         if let (true, Some(header)) = (ruler, before) {
             rows(text, header, &Split::Pipes, each);
         }
@@ -60,8 +71,13 @@ fn markdown(text: &str, each: &mut dyn FnMut(&str, Cell)) {
 /// Walks the rows of a table whose header begins there.
 fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)) {
     let (names, mut at) = split(text, header, way);
-    let columns: Vec<Option<Telling>> = names.iter().map(|(start, end)| keys::telling(&text[*start..*end])).collect();
-    let people = names.iter().any(|(start, end)| keys::sibling(&text[*start..*end]) == Some(keys::Sibling::Person));
+    let columns: Vec<Option<Telling>> = names
+        .iter()
+        .map(|(start, end)| keys::telling(&text[*start..*end]))
+        .collect();
+    let people = names
+        .iter()
+        .any(|(start, end)| keys::sibling(&text[*start..*end]) == Some(keys::Sibling::Person));
     while at < text.len() {
         let (cells, next) = split(text, at, way);
         if matches!(way, Split::Pipes) && cells.len() < 2 {
@@ -69,7 +85,15 @@ fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)
         }
         for ((start, end), telling) in cells.into_iter().zip(&columns) {
             if let Some(telling) = *telling {
-                each(text, Cell { start, end, telling, people });
+                each(
+                    text,
+                    Cell {
+                        start,
+                        end,
+                        telling,
+                        people,
+                    },
+                );
             }
         }
         at = next.max(at + 1);
@@ -134,7 +158,11 @@ fn trim(text: &str, start: usize, end: usize) -> (usize, usize) {
     let around = |letter: char| letter.is_whitespace() || letter == '"' || letter == '*';
     let inner = cell.trim_matches(around);
     let lead = cell.len() - cell.trim_start_matches(around).len();
-    if inner.is_empty() { (start, start) } else { (start + lead, start + lead + inner.len()) }
+    if inner.is_empty() {
+        (start, start)
+    } else {
+        (start + lead, start + lead + inner.len())
+    }
 }
 
 #[cfg(test)]

@@ -24,9 +24,16 @@ pub(crate) fn borne_out(value: &str, kind: Kind) -> Option<(usize, usize)> {
         Kind::Iban => digits >= 4 && (12..=42).contains(&trimmed.len()) && is_plain(trimmed),
         Kind::Ssn => (4..=11).contains(&digits) && letters <= 2 && trimmed.len() <= 16,
         Kind::NationalId => digits >= 3 && trimmed.len() <= 32 && is_plain(trimmed),
-        Kind::Ip => trimmed.parse::<IpAddr>().is_ok_and(|address| !address.is_loopback() && !address.is_unspecified()),
+        Kind::Ip => trimmed
+            .parse::<IpAddr>()
+            .is_ok_and(|address| !address.is_loopback() && !address.is_unspecified()),
         Kind::Mac => trimmed.bytes().filter(u8::is_ascii_hexdigit).count() == 12 && trimmed.len() <= 17,
-        Kind::Url => trimmed.contains('.') && !trimmed.contains(char::is_whitespace) && letters >= 3 && !trimmed.starts_with(['.', '/']),
+        Kind::Url => {
+            trimmed.contains('.')
+                && !trimmed.contains(char::is_whitespace)
+                && letters >= 3
+                && !trimmed.starts_with(['.', '/'])
+        }
         Kind::BirthDate => (2..=14).contains(&digits) && trimmed.len() <= 40,
         Kind::Name => letters >= 1 && digits <= 4 && trimmed.chars().count() <= 80 && !trimmed.contains("://"),
         Kind::Place | Kind::Organisation => letters >= 1 && trimmed.chars().count() <= 120 && !trimmed.contains("://"),
@@ -40,17 +47,37 @@ pub(crate) fn borne_out(value: &str, kind: Kind) -> Option<(usize, usize)> {
 pub(crate) fn looks_named(value: &str) -> bool {
     let trimmed = value.trim();
     let words = trimmed.split_whitespace().count();
-    let letters = |letter: char| letter.is_alphabetic() || letter.is_whitespace() || matches!(letter, '.' | '\'' | '’' | '-' | ',' | '`' | '´' | '(' | ')' | '/' | '"');
+    let letters = |letter: char| {
+        letter.is_alphabetic()
+            || letter.is_whitespace()
+            || matches!(letter, '.' | '\'' | '’' | '-' | ',' | '`' | '´' | '(' | ')' | '/' | '"')
+    };
     (1..=6).contains(&words)
         && trimmed.chars().all(letters)
         && trimmed.chars().any(char::is_alphabetic)
-        && !trimmed.trim_end_matches('.').split_once('.').is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(' '))
+        && !trimmed
+            .trim_end_matches('.')
+            .split_once('.')
+            .is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(' '))
 }
 
 /// Words that stand for no value.
 fn is_nothing(value: &str) -> bool {
     const NOTHING: [&str; 14] = [
-        "null", "none", "n/a", "na", "nil", "unknown", "undefined", "true", "false", "-", "yes", "no", "string", "anonymous",
+        "null",
+        "none",
+        "n/a",
+        "na",
+        "nil",
+        "unknown",
+        "undefined",
+        "true",
+        "false",
+        "-",
+        "yes",
+        "no",
+        "string",
+        "anonymous",
     ];
     NOTHING.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
@@ -58,10 +85,16 @@ fn is_nothing(value: &str) -> bool {
 /// Values that only show where a secret goes, or were covered before.
 fn is_placeholder(value: &str) -> bool {
     let wrapped = value.starts_with(['<', '$', '{', '%', '[']) || value.contains("{{");
-    let covered = value.chars().all(|letter| matches!(letter, '*' | 'x' | 'X' | '.' | '•' | '#'));
+    let covered = value
+        .chars()
+        .all(|letter| matches!(letter, '*' | 'x' | 'X' | '.' | '•' | '#'));
     let told = ["your", "example", "changeme", "redacted", "required"]
         .iter()
-        .any(|word| value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)));
+        .any(|word| {
+            value
+                .get(..word.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(word))
+        });
     wrapped || covered || told
 }
 
@@ -71,13 +104,18 @@ fn is_dialled(value: &str) -> bool {
         letter.is_ascii_digit()
             || letter.is_whitespace()
             || letter.is_ascii_alphabetic()
-            || matches!(letter, '+' | '-' | '(' | ')' | '.' | '/' | ':' | '#' | '*' | ',' | '\u{2010}'..='\u{2015}' | '\u{2212}')
+            || matches!(
+                letter,
+                '+' | '-' | '(' | ')' | '.' | '/' | ':' | '#' | '*' | ',' | '\u{2010}'..='\u{2015}' | '\u{2212}'
+            )
     };
     letters <= 4 && value.chars().all(known)
 }
 
 fn is_plain(value: &str) -> bool {
-    value.chars().all(|letter| letter.is_alphanumeric() || letter.is_whitespace() || matches!(letter, '-' | '.' | '/' | '(' | ')'))
+    value.chars().all(|letter| {
+        letter.is_alphanumeric() || letter.is_whitespace() || matches!(letter, '-' | '.' | '/' | '(' | ')')
+    })
 }
 
 #[cfg(test)]

@@ -14,7 +14,12 @@ pub(super) struct Seen {
 }
 
 /// Ways to write the brackets. Only with the first pairs is an unknown alias an invented one.
-const OURS: [(&str, &str); 4] = [("‹", "›"), ("\\u2039", "\\u203a"), ("&lsaquo;", "&rsaquo;"), ("%E2%80%B9", "%E2%80%BA")];
+const OURS: [(&str, &str); 4] = [
+    ("‹", "›"),
+    ("\\u2039", "\\u203a"),
+    ("&lsaquo;", "&rsaquo;"),
+    ("%E2%80%B9", "%E2%80%BA"),
+];
 const OTHERS: [(&str, &str); 5] = [("<", ">"), ("«", "»"), ("&lt;", "&gt;"), ("〈", "〉"), ("⟨", "⟩")];
 
 /// The longest word of a kind.
@@ -58,8 +63,10 @@ fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usiz
     let before = text[floor..word_end - length].trim_end_matches(SPACES);
     let open_end = floor + before.len();
     for (open, close) in OURS.iter().filter(|(open, _)| ends_with(before, open)) {
-        let Some((inner, end)) = inside(text, after, close) else { continue };
-        let entry = code(inner).and_then(|code| aliases.index(word, &code));
+        let Some((inner, end)) = inside(text, after, close) else {
+            continue;
+        };
+        let entry = code(inner).and_then(|code| aliases.index(word, code));
         let pretends = entry.is_some() || aliases.has_word(word);
         return pretends.then_some(Seen {
             start: open_end - open.len(),
@@ -69,8 +76,10 @@ fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usiz
         });
     }
     for (open, close) in OTHERS.iter().filter(|(open, _)| ends_with(before, open)) {
-        let Some((inner, end)) = inside(text, after, close) else { continue };
-        let entry = code(inner).and_then(|code| aliases.index(word, &code))?;
+        let Some((inner, end)) = inside(text, after, close) else {
+            continue;
+        };
+        let entry = code(inner).and_then(|code| aliases.index(word, code))?;
         return Some(Seen {
             start: open_end - open.len(),
             end,
@@ -81,7 +90,7 @@ fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usiz
     let lead = text[after..].len() - text[after..].trim_start_matches(' ').len();
     let (start, end) = (word_end - length, after + lead + CODE);
     let free = !text[..start].ends_with(is_joined) && !text.get(end..)?.starts_with(is_joined) && lead < 2;
-    let entry = code(text.get(after + lead..end)?).and_then(|code| aliases.index(word, &code))?;
+    let entry = code(text.get(after + lead..end)?).and_then(|code| aliases.index(word, code))?;
     free.then_some(Seen {
         start,
         end,
@@ -95,7 +104,11 @@ const SPACES: [char; 2] = [' ', '\u{a0}'];
 /// What stands before a closing bracket, if it could be a code, and where the bracket ends.
 fn inside<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize)> {
     let code = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';
-    let length = text.as_bytes()[from..].iter().take(INNER).take_while(|byte| code(byte)).count();
+    let length = text.as_bytes()[from..]
+        .iter()
+        .take(INNER)
+        .take_while(|byte| code(byte))
+        .count();
     let inner = &text[from..from + length];
     // Written as `&rsaquo;` or `\u203a` the bracket does not begin with a letter either.
     let good = !inner.trim().is_empty() && starts_with(&text[from + length..], close);
@@ -122,9 +135,12 @@ fn code(inner: &str) -> Option<Code> {
 
 fn ends_with(text: &str, end: &str) -> bool {
     let start = text.len().checked_sub(end.len());
-    start.and_then(|start| text.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    start
+        .and_then(|start| text.get(start..))
+        .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 fn starts_with(text: &str, start: &str) -> bool {
-    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+    text.get(..start.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }

@@ -108,13 +108,20 @@ impl Aliases {
 
     /// The table as bytes, values in the clear: to be sealed before it is kept.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        let sizes = self.entries.iter().map(|entry| entry.word.len() + entry.value.len() + 32);
+        let sizes = self
+            .entries
+            .iter()
+            .map(|entry| entry.word.len() + entry.value.len() + 32);
         // As large as it can become, so that no copy is left behind by growing.
         let mut bytes = Zeroizing::new(vec![0; sizes.sum::<usize>() + 128]);
         let stored = Stored {
             seed: *self.seed,
             next: self.next,
-            entries: self.entries.iter().map(|entry| (entry.word.as_str(), entry.form, entry.code, entry.value.as_str())).collect(),
+            entries: self
+                .entries
+                .iter()
+                .map(|entry| (entry.word.as_str(), entry.form, entry.code, entry.value.as_str()))
+                .collect(),
         };
         bytes[0] = VERSION;
         let written = postcard::to_slice(&stored, &mut bytes[1..]).map_or(0, |written| written.len());
@@ -162,9 +169,12 @@ impl Aliases {
     }
 
     /// Which entry a code stands for, if it is one of that kind.
-    pub(super) fn index(&self, word: &str, code: &Code) -> Option<usize> {
-        let index = usize::try_from(*self.by_code.get(code)?).ok()?;
-        self.entries.get(index).filter(|entry| entry.word.eq_ignore_ascii_case(word)).map(|_| index)
+    pub(super) fn index(&self, word: &str, code: Code) -> Option<usize> {
+        let index = usize::try_from(*self.by_code.get(&code)?).ok()?;
+        self.entries
+            .get(index)
+            .filter(|entry| entry.word.eq_ignore_ascii_case(word))
+            .map(|_| index)
     }
 
     /// Whether a word is one that aliases have: invented ones pretend to be of a kind.
@@ -175,7 +185,9 @@ impl Aliases {
     }
 
     fn insert(&mut self, word: &str, form: Form, code: Code, value: &str) {
-        let Ok(index) = u32::try_from(self.entries.len()) else { return };
+        let Ok(index) = u32::try_from(self.entries.len()) else {
+            return;
+        };
         let hash = self.hash(word, form, value);
         self.by_value.entry(hash).or_default().push(index);
         self.by_code.insert(code, index);
@@ -197,12 +209,17 @@ impl Aliases {
     /// A code that none has yet. Codes come from a keyed stream, so that one says nothing of the next.
     fn fresh(&mut self) -> Code {
         loop {
-            let mut stream = blake3::Hasher::new_keyed(&self.seed).update(&self.next.to_le_bytes()).finalize_xof();
+            let mut stream = blake3::Hasher::new_keyed(&self.seed)
+                .update(&self.next.to_le_bytes())
+                .finalize_xof();
             self.next += 1;
             let mut bytes = [0; 32];
             stream.fill(&mut bytes);
             // Of 256 values the last 13 would favour some letters.
-            let mut even = bytes.iter().filter(|byte| **byte < 243).map(|byte| LETTERS[usize::from(byte % 27)]);
+            let mut even = bytes
+                .iter()
+                .filter(|byte| **byte < 243)
+                .map(|byte| LETTERS[usize::from(byte % 27)]);
             let code: Code = std::array::from_fn(|_| even.next().unwrap_or(b'2'));
             if !self.by_code.contains_key(&code) {
                 return code;

@@ -20,7 +20,10 @@ fn detector() -> Detector {
 #[test]
 fn the_same_value_is_the_same_alias_and_comes_back() {
     let mut aliases = Aliases::new().unwrap();
-    let hidden = aliases.hide(&detector(), "Write to ann@example.com and ann@example.com, not bob@example.com.");
+    let hidden = aliases.hide(
+        &detector(),
+        "Write to ann@example.com and ann@example.com, not bob@example.com.",
+    );
     assert!(!hidden.shown.contains('@'), "{}", hidden.shown);
     assert_eq!(hidden.counts.iter().collect::<Vec<_>>(), [("email", 3)]);
     assert_eq!(aliases.len(), 2);
@@ -54,7 +57,11 @@ fn an_alias_is_recognised_however_a_model_writes_it() {
         inner.clone(),
         format!("EMAIL: {code}"),
     ] {
-        assert_eq!(aliases.reveal(&format!("to {written}.")).unwrap(), "to ann@example.com.", "{written}");
+        assert_eq!(
+            aliases.reveal(&format!("to {written}.")).unwrap(),
+            "to ann@example.com.",
+            "{written}"
+        );
     }
     let encoded = format!("?q=%E2%80%B9{word}%3A{code}%E2%80%BA&n=1");
     assert_eq!(aliases.reveal(&encoded).unwrap(), "?q=ann%40example.com&n=1");
@@ -64,12 +71,21 @@ fn an_alias_is_recognised_however_a_model_writes_it() {
 fn an_invented_alias_is_refused_and_named() {
     let mut aliases = Aliases::new().unwrap();
     aliases.hide(&detector(), "ann@example.com");
-    for invented in ["‹email:222222›", "‹email:k7q2›", "‹EMAIL: 1›", "‹phone:aeiou1›", "‹text:333333›"] {
+    for invented in [
+        "‹email:222222›",
+        "‹email:k7q2›",
+        "‹EMAIL: 1›",
+        "‹phone:aeiou1›",
+        "‹text:333333›",
+    ] {
         let refusal = aliases.reveal(&format!("to {invented} now")).unwrap_err();
         assert_eq!(refusal.alias, invented);
         assert_eq!(aliases.reveal_known(invented), invented);
     }
-    assert_eq!(aliases.reveal("‹div:222222› is nobody's").unwrap(), "‹div:222222› is nobody's");
+    assert_eq!(
+        aliases.reveal("‹div:222222› is nobody's").unwrap(),
+        "‹div:222222› is nobody's"
+    );
 }
 
 #[test]
@@ -77,7 +93,11 @@ fn text_that_looks_like_an_alias_is_neutralised_and_comes_back() {
     let mut aliases = Aliases::new().unwrap();
     let fake = "Pay ‹iban:222222› and mail ‹email:k7q2›";
     let hidden = aliases.hide(&detector(), fake);
-    assert!(!hidden.shown.contains("222222") && !hidden.shown.contains("k7q2›"), "{}", hidden.shown);
+    assert!(
+        !hidden.shown.contains("222222") && !hidden.shown.contains("k7q2›"),
+        "{}",
+        hidden.shown
+    );
     assert_eq!(aliases.reveal(&hidden.shown).unwrap(), fake);
     let again = aliases.hide(&detector(), &hidden.shown);
     assert_eq!(again.shown, hidden.shown, "what is hidden stays as it is");
@@ -139,17 +159,29 @@ fn document() -> impl Strategy<Value = String> {
 
 fn any_json() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
-        Just("email".to_owned()), Just("name".to_owned()), Just("phone".to_owned()), Just("ssn".to_owned()),
-        Just("card".to_owned()), Just("address".to_owned()), Just("note".to_owned()), document(),
+        Just("email".to_owned()),
+        Just("name".to_owned()),
+        Just("phone".to_owned()),
+        Just("ssn".to_owned()),
+        Just("card".to_owned()),
+        Just("address".to_owned()),
+        Just("note".to_owned()),
+        document(),
     ];
     let leaf = prop_oneof![
-        document().prop_map(Value::from), any::<i64>().prop_map(Value::from), any::<u64>().prop_map(Value::from),
-        any::<bool>().prop_map(Value::from), Just(Value::Null), Just(json!(4_532_276_644_577_020_u64)), Just(json!(1.5)),
+        document().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        Just(Value::Null),
+        Just(json!(4_532_276_644_577_020_u64)),
+        Just(json!(1.5)),
     ];
     leaf.prop_recursive(3, 24, 5, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::hash_map(key.clone(), inner, 0..5).prop_map(|members| Value::Object(members.into_iter().collect())),
+            prop::collection::hash_map(key.clone(), inner, 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
 }

@@ -59,7 +59,9 @@ impl Aliases {
     }
 
     fn reveal_at(&self, value: Value, depth: usize) -> Result<Value, Invented> {
-        let Some(depth) = depth.checked_sub(1) else { return Ok(value) };
+        let Some(depth) = depth.checked_sub(1) else {
+            return Ok(value);
+        };
         Ok(match value {
             Value::String(text) => match self.number(&text) {
                 Some(number) => Value::Number(number),
@@ -87,20 +89,29 @@ impl Aliases {
         }
         let seen = recognise(self, text);
         let [one] = seen.as_slice() else { return None };
-        let entry = self.entries.get(one.entry?).filter(|entry| entry.form == Form::Number)?;
+        let entry = self
+            .entries
+            .get(one.entry?)
+            .filter(|entry| entry.form == Form::Number)?;
         let rest = text[..one.start].trim().is_empty() && text[one.end..].trim().is_empty();
         if !rest {
             return None;
         }
         let value = entry.value.as_str();
-        value.parse::<u64>().map(Number::from).or_else(|_| value.parse::<i64>().map(Number::from)).ok()
+        value
+            .parse::<u64>()
+            .map(Number::from)
+            .or_else(|_| value.parse::<i64>().map(Number::from))
+            .ok()
     }
 
     fn reveal_seen(&self, text: &str, seen: &[Seen]) -> String {
         let mut revealed = String::with_capacity(text.len());
         let mut done = 0;
         for one in seen {
-            let Some(entry) = one.entry.and_then(|index| self.entries.get(index)) else { continue };
+            let Some(entry) = one.entry.and_then(|index| self.entries.get(index)) else {
+                continue;
+            };
             revealed.push_str(&text[done..one.start]);
             if one.encoded {
                 encode(&entry.value, &mut revealed);
@@ -175,7 +186,7 @@ impl Aliases {
 
     fn write(&mut self, word: &str, form: Form, value: &str, shown: &mut String) {
         let Some(code) = self.code(word, form, value) else {
-            shown.push_str("⟦");
+            shown.push('⟦');
             shown.push_str(word);
             shown.push_str(" hidden⟧");
             return;
@@ -208,7 +219,12 @@ impl Hiding<'_> {
             Value::Number(number) => self.number(number, standing),
             Value::Array(items) => {
                 let standing = standing.item();
-                Value::Array(items.into_iter().map(|item| self.value(item, standing, depth)).collect())
+                Value::Array(
+                    items
+                        .into_iter()
+                        .map(|item| self.value(item, standing, depth))
+                        .collect(),
+                )
             }
             Value::Object(members) => {
                 let standing = standing.object(&members);
@@ -231,7 +247,8 @@ impl Hiding<'_> {
         match found.filter(|_| number.is_i64() || number.is_u64()) {
             Some(finding) => {
                 let mut shown = String::new();
-                self.aliases.stand_in(finding.kind, Form::Number, &written, &mut shown, self.counts);
+                self.aliases
+                    .stand_in(finding.kind, Form::Number, &written, &mut shown, self.counts);
                 Value::String(shown)
             }
             None => Value::Number(number),

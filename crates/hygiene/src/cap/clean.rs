@@ -103,11 +103,17 @@ impl Cleaner {
             (Escape::Begun, '[') => Escape::Parameters(0),
             (Escape::Begun, ']' | 'P' | 'X' | '^' | '_') => Escape::String(0),
             (Escape::Begun, ' '..='/') => Escape::Begun,
-            (Escape::Begun | Escape::Parameters(_), '@'..='~') | (Escape::Begun, '0'..='?') => Escape::None,
+            (Escape::Begun | Escape::Parameters(_), '@'..='~')
+            | (Escape::Begun, '0'..='?')
+            | (Escape::String(_), '\u{7}' | '\u{9c}')
+            | (Escape::StringEnd, '\\') => Escape::None,
             (Escape::Parameters(length), ' '..='?') if length < LONGEST => Escape::Parameters(length + 1),
-            (Escape::String(_), '\u{7}' | '\u{9c}') | (Escape::StringEnd, '\\') => Escape::None,
             (Escape::String(_) | Escape::Begun, '\u{1b}') => {
-                if self.escape == Escape::Begun { Escape::Begun } else { Escape::StringEnd }
+                if self.escape == Escape::Begun {
+                    Escape::Begun
+                } else {
+                    Escape::StringEnd
+                }
             }
             (Escape::String(length), letter) if length < LONGEST && letter != '\n' => Escape::String(length + 1),
             // No sequence goes on so: the letter is text.

@@ -31,7 +31,11 @@ pub struct JsonCap {
 #[derive(Debug)]
 enum Frame {
     List(Items),
-    Object { members: Map<String, Value>, key: Option<String>, items: Items },
+    Object {
+        members: Map<String, Value>,
+        key: Option<String>,
+        items: Items,
+    },
 }
 
 /// What a list holds, and how much of it is missing.
@@ -263,7 +267,11 @@ impl JsonCap {
         cleaner.push(&decoded, &mut text);
         cleaner.finish(&mut text);
         self.left.neutralised += cleaner.neutralised();
-        let room = self.limits.string.min(self.limits.bytes.saturating_sub(self.size)).max(MARGIN.min(self.limits.string));
+        let room = self
+            .limits
+            .string
+            .min(self.limits.bytes.saturating_sub(self.size))
+            .max(MARGIN.min(self.limits.string));
         if length > raw.len() || text.len() > room {
             let kept = cut_before(&text, room.min(text.len().saturating_sub(1))).len();
             let missing = wide(length.saturating_sub(kept));

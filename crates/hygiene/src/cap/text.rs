@@ -116,7 +116,11 @@ impl TextCap {
     fn grow(&mut self, part: &str) {
         self.line.length += part.len();
         // A little more than is shown, so that the cut can look at what follows.
-        let room = self.limits.string.saturating_add(256).saturating_sub(self.line.text.len());
+        let room = self
+            .limits
+            .string
+            .saturating_add(256)
+            .saturating_sub(self.line.text.len());
         let mut end = part.len().min(room);
         while !part.is_char_boundary(end) {
             end -= 1;
@@ -134,13 +138,17 @@ impl TextCap {
             let missing = wide(length - kept);
             self.left.cut += 1;
             self.left.bytes += missing;
-            shown.push_str(&notice(&format!("{} bytes of this line left out", grouped(missing)), None));
+            shown.push_str(&notice(
+                &format!("{} bytes of this line left out", grouped(missing)),
+                None,
+            ));
         }
         let share = match self.keep {
             Keep::Head => 1,
             Keep::Ends => 2,
         };
-        let fits = self.head.len() + shown.len() <= self.limits.bytes / share && self.rows <= wide(self.limits.rows / share);
+        let fits =
+            self.head.len() + shown.len() <= self.limits.bytes / share && self.rows <= wide(self.limits.rows / share);
         if !self.full && fits {
             self.head.push_str(&shown);
             self.head.push_str(end);

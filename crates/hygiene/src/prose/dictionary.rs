@@ -48,15 +48,25 @@ pub(super) fn look_up(word: &str) -> Known {
 
 fn one(word: &str) -> Known {
     let mut folded = [0; LONGEST];
-    let Some(folded) = fold(word, &mut folded) else { return Known(0) };
+    let Some(folded) = fold(word, &mut folded) else {
+        return Known(0);
+    };
     let (mut low, mut high) = (0, NAMES.len());
     let bytes = NAMES.as_bytes();
     while low < high {
         let middle = low + (high - low) / 2;
-        let start = bytes[low..middle].iter().rposition(|byte| *byte == b'\n').map_or(low, |index| low + index + 1);
-        let length = bytes[start..].iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len() - start);
+        let start = bytes[low..middle]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(low, |index| low + index + 1);
+        let length = bytes[start..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(bytes.len() - start);
         let line = &bytes[start..start + length];
-        let Some((flags, name)) = line.split_last() else { return Known(0) };
+        let Some((flags, name)) = line.split_last() else {
+            return Known(0);
+        };
         match name.cmp(folded) {
             std::cmp::Ordering::Equal => return Known(flags - b'0'),
             std::cmp::Ordering::Less => low = start + length + 1,
@@ -71,8 +81,8 @@ const FAMILY: u8 = 2;
 /// Whether a word that no list has ends as family names do in languages that make them so.
 fn ends_like_a_name(word: &[u8]) -> bool {
     const ENDS: [&str; 22] = [
-        "sson", "sdottir", "dottir", "vich", "vic", "enko", "escu", "poulos", "idis", "akis", "shvili", "adze", "iyan", "ovic",
-        "evic", "ova", "eva", "kov", "nov", "rov", "lov", "inen",
+        "sson", "sdottir", "dottir", "vich", "vic", "enko", "escu", "poulos", "idis", "akis", "shvili", "adze", "iyan",
+        "ovic", "evic", "ova", "eva", "kov", "nov", "rov", "lov", "inen",
     ];
     word.len() >= 6 && ENDS.iter().any(|end| word.ends_with(end.as_bytes()))
 }
@@ -82,7 +92,11 @@ fn fold<'b>(word: &str, into: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let mut length = 0;
     for letter in word.chars() {
         for byte in plain(letter)?.bytes() {
-            *into.get_mut(length)? = if byte == b' ' { u8::try_from(letter.to_ascii_lowercase()).ok()? } else { byte };
+            *into.get_mut(length)? = if byte == b' ' {
+                u8::try_from(letter.to_ascii_lowercase()).ok()?
+            } else {
+                byte
+            };
             length += 1;
         }
     }
@@ -99,12 +113,34 @@ fn plain(letter: char) -> Option<&'static str> {
     }
     let small = letter.to_lowercase().next()?;
     let pairs = [
-        ("àáâãäåāăą", "a"), ("çćĉċč", "c"), ("ďđð", "d"), ("èéêëēĕėęě", "e"), ("ĝğġģ", "g"), ("ĥħ", "h"),
-        ("ìíîïĩīĭįı", "i"), ("ĵ", "j"), ("ķ", "k"), ("ĺļľŀł", "l"), ("ñńņňŋ", "n"), ("òóôõöøōŏő", "o"), ("ŕŗř", "r"),
-        ("śŝşšș", "s"), ("ţťŧț", "t"), ("ùúûüũūŭůűų", "u"), ("ŵ", "w"), ("ýÿŷ", "y"), ("źżž", "z"), ("æ", "ae"),
-        ("œ", "oe"), ("ß", "ss"), ("þ", "th"),
+        ("àáâãäåāăą", "a"),
+        ("çćĉċč", "c"),
+        ("ďđð", "d"),
+        ("èéêëēĕėęě", "e"),
+        ("ĝğġģ", "g"),
+        ("ĥħ", "h"),
+        ("ìíîïĩīĭįı", "i"),
+        ("ĵ", "j"),
+        ("ķ", "k"),
+        ("ĺļľŀł", "l"),
+        ("ñńņňŋ", "n"),
+        ("òóôõöøōŏő", "o"),
+        ("ŕŗř", "r"),
+        ("śŝşšș", "s"),
+        ("ţťŧț", "t"),
+        ("ùúûüũūŭůűų", "u"),
+        ("ŵ", "w"),
+        ("ýÿŷ", "y"),
+        ("źżž", "z"),
+        ("æ", "ae"),
+        ("œ", "oe"),
+        ("ß", "ss"),
+        ("þ", "th"),
     ];
-    pairs.iter().find(|(letters, _)| letters.contains(small)).map(|(_, plain)| *plain)
+    pairs
+        .iter()
+        .find(|(letters, _)| letters.contains(small))
+        .map(|(_, plain)| *plain)
 }
 
 #[cfg(test)]

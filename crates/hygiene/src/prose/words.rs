@@ -1,5 +1,7 @@
 //! The words of a text, with what the rules ask of each.
 
+use crate::lists::Lists;
+
 use super::dictionary::{Known, look_up};
 
 /// A word, a number, or a letter with a dot.
@@ -9,6 +11,7 @@ pub(super) struct Word<'t> {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) known: Known,
+    lists: u16,
     pub(super) capital: bool,
     pub(super) number: bool,
     /// What stands between it and the word before.
@@ -34,6 +37,11 @@ impl Word<'_> {
         words.iter().any(|word| self.text.eq_ignore_ascii_case(word))
     }
 
+    /// Whether it is in one of some lists.
+    pub(super) fn has(&self, lists: u16) -> bool {
+        self.lists & lists != 0
+    }
+
     /// A single capital, as in `Faina D. Yefremova`.
     pub(super) fn initial(&self) -> bool {
         self.capital && self.text.chars().count() == 1
@@ -46,9 +54,9 @@ impl Word<'_> {
 }
 
 /// The words of a text. Names are looked up for those with a capital, or for all where the text has none.
-pub(super) fn words(text: &str) -> Vec<Word<'_>> {
+pub(super) fn words<'t>(text: &'t str, lists: &Lists) -> Vec<Word<'t>> {
     let small = !text.chars().any(char::is_uppercase);
-    let mut words: Vec<Word<'_>> = Vec::new();
+    let mut words: Vec<Word<'t>> = Vec::new();
     let mut done = 0;
     let mut letters = text.char_indices().peekable();
     while let Some((start, letter)) = letters.next() {
@@ -57,7 +65,8 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
         }
         let mut end = start + letter.len_utf8();
         while let Some((index, next)) = letters.peek().copied() {
-            let joins = next.is_alphanumeric() || matches!(next, '\'' | '’' | '-') && text[index + next.len_utf8()..].starts_with(char::is_alphabetic);
+            let joins = next.is_alphanumeric()
+                || matches!(next, '\'' | '’' | '-') && text[index + next.len_utf8()..].starts_with(char::is_alphabetic);
             if !joins {
                 break;
             }
@@ -68,12 +77,17 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
         end = start + word.len();
         let number = word.chars().any(|letter| letter.is_ascii_digit());
         let capital = letter.is_uppercase();
-        let known = if number || !capital && !small || word.len() < 2 { Known::default() } else { look_up(word) };
+        let known = if number || !capital && !small || word.len() < 2 {
+            Known::default()
+        } else {
+            look_up(word)
+        };
         words.push(Word {
             text: word,
             start,
             end,
             known,
+            lists: lists.of(word),
             capital,
             number,
             gap: &text[done..start],
@@ -85,5 +99,8 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
 
 /// A word without the ending of what belongs to it: `Arne's`.
 fn own(word: &str) -> &str {
-    ["'s", "’s", "'S"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word)
+    ["'s", "’s", "'S"]
+        .iter()
+        .find_map(|end| word.strip_suffix(end))
+        .unwrap_or(word)
 }

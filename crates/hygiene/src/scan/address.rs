@@ -47,11 +47,17 @@ pub(super) fn hex_at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
         let tail = &scan.bytes[end..scan.bytes.len().min(end + 12)];
         let more = tail.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'.'));
         let whole = end + more.unwrap_or(tail.len());
-        if scan.text[start..whole].trim_end_matches('.').parse::<Ipv6Addr>().is_ok() {
+        if scan.text[start..whole]
+            .trim_end_matches('.')
+            .parse::<Ipv6Addr>()
+            .is_ok()
+        {
             end = whole;
         }
     }
-    while end > at && matches!(scan.bytes[end - 1], b'.') || scan.text[start..end].ends_with(':') && !scan.text[start..end].ends_with("::") {
+    while end > at && matches!(scan.bytes[end - 1], b'.')
+        || scan.text[start..end].ends_with(':') && !scan.text[start..end].ends_with("::")
+    {
         end -= 1;
     }
     let after = scan.byte(end);
@@ -72,7 +78,10 @@ pub(super) fn hex_at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
 /// Six pairs with dashes, or three fours with dots, at a digit.
 pub(super) fn hardware(scan: &Scan<'_>, token: usize) -> Option<(usize, usize)> {
     let mut start = token;
-    while start > 0 && token - start < 16 && (scan.bytes[start - 1].is_ascii_hexdigit() || matches!(scan.bytes[start - 1], b'-')) {
+    while start > 0
+        && token - start < 16
+        && (scan.bytes[start - 1].is_ascii_hexdigit() || matches!(scan.bytes[start - 1], b'-'))
+    {
         start -= 1;
     }
     let free = |at: usize| {
@@ -96,7 +105,10 @@ fn is_mac(part: &[u8], separator: u8) -> bool {
                 byte.is_ascii_hexdigit()
             }
         });
-    pairs && part.iter().any(|byte| !matches!(byte, b'0' | b'f' | b'F') && *byte != separator)
+    pairs
+        && part
+            .iter()
+            .any(|byte| !matches!(byte, b'0' | b'f' | b'F') && *byte != separator)
 }
 
 fn is_dotted(part: &[u8]) -> bool {

@@ -39,7 +39,11 @@ pub(super) fn at(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mu
 
 /// Whether an issuer gives numbers of this length that begin so.
 fn issued(digits: &[u8]) -> bool {
-    let first = |count: usize| digits[..count].iter().fold(0, |sum, digit| sum * 10 + u32::from(*digit));
+    let first = |count: usize| {
+        digits[..count]
+            .iter()
+            .fold(0, |sum, digit| sum * 10 + u32::from(*digit))
+    };
     let (two, three, four) = (first(2), first(3), first(4));
     match digits.len() {
         12 => maestro(two, four),

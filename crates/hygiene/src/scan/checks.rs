@@ -19,7 +19,9 @@ pub(crate) fn luhn_of(text: &str) -> bool {
 
 /// Whether letters and digits, the first four moved to the end, leave one when divided by 97. Capitals only.
 pub(crate) fn mod97(letters: &[u8]) -> bool {
-    let (Some(head), Some(tail)) = (letters.get(..4), letters.get(4..)) else { return false };
+    let (Some(head), Some(tail)) = (letters.get(..4), letters.get(4..)) else {
+        return false;
+    };
     let rest = tail.iter().chain(head).fold(0_u32, |rest, letter| match letter {
         b'0'..=b'9' => (rest * 10 + u32::from(letter - b'0')) % 97,
         letter => (rest * 100 + u32::from(letter.wrapping_sub(b'A')) + 10) % 97,
@@ -29,14 +31,19 @@ pub(crate) fn mod97(letters: &[u8]) -> bool {
 
 /// The same over a text as written.
 pub(crate) fn mod97_of(text: &str) -> bool {
-    let letters = text.bytes().filter(u8::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase());
+    let letters = text
+        .bytes()
+        .filter(u8::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_uppercase());
     mod97(&letters.collect::<Vec<_>>())
 }
 
 /// The digits times weights, summed.
 pub(super) fn weighed(digits: &[u8], weights: &[u8]) -> u32 {
     let pairs = digits.iter().zip(weights);
-    pairs.map(|(digit, weight)| u32::from(*digit) * u32::from(*weight)).sum()
+    pairs
+        .map(|(digit, weight)| u32::from(*digit) * u32::from(*weight))
+        .sum()
 }
 
 /// The number that digits write.
@@ -46,7 +53,9 @@ pub(super) fn number(digits: &[u8]) -> u64 {
 
 /// ISO 7064, modulus 11 and 10: German and Croatian numbers.
 pub(super) fn mod11_10(digits: &[u8]) -> bool {
-    let Some((check, body)) = digits.split_last() else { return false };
+    let Some((check, body)) = digits.split_last() else {
+        return false;
+    };
     let product = body.iter().fold(10_u32, |product, digit| {
         let sum = (product + u32::from(*digit)) % 10;
         (if sum == 0 { 10 } else { sum }) * 2 % 11

@@ -6,7 +6,8 @@ use super::number::is_word;
 use crate::kind::Kind;
 
 /// Countries in order, each with the length of its numbers.
-const LENGTHS: &[u8] = b"AD24AE23AL28AT20AZ28BA20BE16BG22BH22BI27BR29BY28CH21CR22CY28CZ24DE22DJ27DK18DO28EE20EG29ES24FI18FK18FO18FR27\
+const LENGTHS: &[u8] =
+    b"AD24AE23AL28AT20AZ28BA20BE16BG22BH22BI27BR29BY28CH21CR22CY28CZ24DE22DJ27DK18DO28EE20EG29ES24FI18FK18FO18FR27\
     GB22GE22GI23GL18GR27GT28HN28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22\
     MK19MN20MR27MT31MU30NI28NL18NO15OM23PK24PL28PS29PT25QA29RO24RS22RU33SA24SC31SD18SE24SI19SK24SM27SO23ST25SV28\
     TL23TN24TR26UA29VA22VG24XK20YE30";
@@ -14,7 +15,10 @@ const LENGTHS: &[u8] = b"AD24AE23AL28AT20AZ28BA20BE16BG22BH22BI27BR29BY28CH21CR2
 /// A number whose two check digits begin here.
 pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     let start = at.checked_sub(2)?;
-    let country = [scan.bytes[start].to_ascii_uppercase(), scan.bytes[start + 1].to_ascii_uppercase()];
+    let country = [
+        scan.bytes[start].to_ascii_uppercase(),
+        scan.bytes[start + 1].to_ascii_uppercase(),
+    ];
     if start < scan.floor || is_word(scan.before(start)) || !scan.byte(at + 1).is_ascii_digit() {
         return None;
     }

@@ -8,7 +8,13 @@ use super::number::{Run, Sep, is_word};
 use crate::kind::Kind;
 
 /// A number of digits that begins with a group: the group after it, and what it is.
-pub(super) fn numbered(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Context) -> Option<(usize, Kind)> {
+pub(super) fn numbered(
+    scan: &Scan<'_>,
+    run: &Run,
+    from: usize,
+    to: usize,
+    around: &mut Context,
+) -> Option<(usize, Kind)> {
     if let Some(next) = social(scan, run, from, to) {
         return Some((next, Kind::Ssn));
     }
@@ -42,8 +48,13 @@ fn social(scan: &Scan<'_>, run: &Run, from: usize, to: usize) -> Option<usize> {
     if next > to || !run.shaped(from, &[3, 2, 4]) || !matches!(run.same_sep(from, next), Some(Sep::Dash | Sep::Space)) {
         return None;
     }
-    let more = run.count() > next && run.sep(next) == run.sep(from + 1) || from > 0 && run.sep(from) == run.sep(from + 1);
-    let parts = [run.value(scan, from), run.value(scan, from + 1), run.value(scan, from + 2)];
+    let more =
+        run.count() > next && run.sep(next) == run.sep(from + 1) || from > 0 && run.sep(from) == run.sep(from + 1);
+    let parts = [
+        run.value(scan, from),
+        run.value(scan, from + 1),
+        run.value(scan, from + 2),
+    ];
     (!more && !matches!(parts[0], 0 | 666) && parts[1] != 0 && parts[2] != 0).then_some(next)
 }
 
@@ -112,14 +123,18 @@ fn day_at(digits: &[u8], month: usize, day: usize) -> bool {
 
 fn brazil(digits: &[u8]) -> bool {
     let check = |count: usize| {
-        let sum: u32 = (0..count).map(|index| u32::from(digits[index]) * u32::try_from(count + 1 - index).unwrap_or(0)).sum();
+        let sum: u32 = (0..count)
+            .map(|index| u32::from(digits[index]) * u32::try_from(count + 1 - index).unwrap_or(0))
+            .sum();
         sum * 10 % 11 % 10 == u32::from(digits[count])
     };
     digits.len() == 11 && digits.iter().any(|digit| *digit != digits[0]) && check(9) && check(10)
 }
 
 fn swiss(digits: &[u8]) -> bool {
-    digits.len() == 13 && digits[..3] == [7, 5, 6] && weighed(digits, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]) % 10 == 0
+    digits.len() == 13
+        && digits[..3] == [7, 5, 6]
+        && weighed(digits, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]).is_multiple_of(10)
 }
 
 fn belgium(digits: &[u8]) -> bool {
@@ -145,7 +160,7 @@ fn korean(digits: &[u8]) -> bool {
 fn czech(digits: &[u8]) -> bool {
     let month = number(&digits[2..4]) % 50;
     let month = if month > 20 { month - 20 } else { month };
-    digits.len() == 10 && is_day(month, number(&digits[4..6])) && number(digits) % 11 == 0
+    digits.len() == 10 && is_day(month, number(&digits[4..6])) && number(digits).is_multiple_of(11)
 }
 
 fn french(digits: &[u8]) -> bool {
@@ -159,15 +174,24 @@ fn indian(digits: &[u8]) -> bool {
 
 fn argentine(digits: &[u8]) -> bool {
     let rest = weighed(digits, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
-    digits.len() == 11 && (11 - rest) % 11 == u32::from(digits[10]) && matches!(number(&digits[..2]), 20 | 23 | 24 | 27 | 30 | 33 | 34)
+    digits.len() == 11
+        && (11 - rest) % 11 == u32::from(digits[10])
+        && matches!(number(&digits[..2]), 20 | 23 | 24 | 27 | 30 | 33 | 34)
 }
 
 fn chilean(digits: &[u8]) -> bool {
-    digits.split_last().is_some_and(|(check, body)| chile_check(body) == u32::from(*check))
+    digits
+        .split_last()
+        .is_some_and(|(check, body)| chile_check(body) == u32::from(*check))
 }
 
 fn chile_check(body: &[u8]) -> u32 {
-    let sum: u32 = body.iter().rev().zip((2..=7).cycle()).map(|(digit, weight)| u32::from(*digit) * weight).sum();
+    let sum: u32 = body
+        .iter()
+        .rev()
+        .zip((2..=7).cycle())
+        .map(|(digit, weight)| u32::from(*digit) * weight)
+        .sum();
     (11 - sum % 11) % 11
 }
 
@@ -175,13 +199,13 @@ fn norwegian(digits: &[u8]) -> bool {
     let day = number(&digits[..2]) % 40;
     digits.len() == 11
         && is_day(number(&digits[2..4]) % 40, day)
-        && weighed(digits, &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1]) % 11 == 0
-        && weighed(digits, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0
+        && weighed(digits, &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1]).is_multiple_of(11)
+        && weighed(digits, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11)
 }
 
 fn polish(digits: &[u8]) -> bool {
     let month = number(&digits[2..4]) % 20;
-    is_day(month, number(&digits[4..6])) && weighed(digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]) % 10 == 0
+    is_day(month, number(&digits[4..6])) && weighed(digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]).is_multiple_of(10)
 }
 
 /// Estonia and Lithuania.
@@ -195,7 +219,10 @@ fn baltic(digits: &[u8]) -> bool {
 fn romanian(digits: &[u8]) -> bool {
     let check = weighed(digits, &[2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9]) % 11;
     let check = if check == 10 { 1 } else { check };
-    (1..=8).contains(&digits[0]) && day_at(digits, 3, 5) && (1..=52).contains(&number(&digits[7..9])) && check == u32::from(digits[12])
+    (1..=8).contains(&digits[0])
+        && day_at(digits, 3, 5)
+        && (1..=52).contains(&number(&digits[7..9]))
+        && check == u32::from(digits[12])
 }
 
 fn south_african(digits: &[u8]) -> bool {
@@ -209,10 +236,17 @@ fn chinese(digits: &[u8], check: u32) -> bool {
 
 fn dutch(digits: &[u8]) -> bool {
     let padded = 9 - digits.len();
-    let sum: i64 = digits.iter().enumerate().map(|(index, digit)| {
-        let weight = match i64::try_from(9 - index - padded) { Ok(1) | Err(_) => -1, Ok(weight) => weight };
-        weight * i64::from(*digit)
-    }).sum();
+    let sum: i64 = digits
+        .iter()
+        .enumerate()
+        .map(|(index, digit)| {
+            let weight = match i64::try_from(9 - index - padded) {
+                Ok(1) | Err(_) => -1,
+                Ok(weight) => weight,
+            };
+            weight * i64::from(*digit)
+        })
+        .sum();
     sum % 11 == 0 && sum != 0
 }
 
@@ -223,7 +257,7 @@ fn portuguese(digits: &[u8]) -> bool {
 }
 
 fn australian(digits: &[u8]) -> bool {
-    digits.len() == 9 && weighed(digits, &[1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 == 0
+    digits.len() == 9 && weighed(digits, &[1, 4, 3, 7, 5, 8, 6, 9, 10]).is_multiple_of(11)
 }
 
 fn british(digits: &[u8]) -> bool {
@@ -237,8 +271,15 @@ fn bulgarian(digits: &[u8]) -> bool {
 }
 
 fn turkish(digits: &[u8]) -> bool {
-    let sum = |from: usize, to: usize, step: usize| (from..to).step_by(step).map(|index| i64::from(digits[index])).sum::<i64>();
-    digits[0] != 0 && (sum(0, 9, 2) * 7 - sum(1, 8, 2)).rem_euclid(10) == i64::from(digits[9]) && sum(0, 10, 1) % 10 == i64::from(digits[10])
+    let sum = |from: usize, to: usize, step: usize| {
+        (from..to)
+            .step_by(step)
+            .map(|index| i64::from(digits[index]))
+            .sum::<i64>()
+    };
+    digits[0] != 0
+        && (sum(0, 9, 2) * 7 - sum(1, 8, 2)).rem_euclid(10) == i64::from(digits[9])
+        && sum(0, 10, 1) % 10 == i64::from(digits[10])
 }
 
 fn japanese(digits: &[u8]) -> bool {

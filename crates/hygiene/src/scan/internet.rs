@@ -68,7 +68,7 @@ fn domain_end(scan: &Scan<'_>, from: usize) -> usize {
     let mut domain = domain.trim_end_matches(['.', '-']);
     // `a@example.com..` and a sentence that goes on without a space (`a@example.com.Then`) end at the last good label.
     while let Some((rest, last)) = domain.rsplit_once('.') {
-        let known = is_top(last) && rest.split('.').all(|label| is_label(label));
+        let known = is_top(last) && rest.split('.').all(is_label);
         if known {
             return from + domain.len();
         }
@@ -103,7 +103,8 @@ pub(super) fn url_at(scan: &mut Scan<'_>, at: usize) -> usize {
         return from;
     }
     let end = page_end(scan, from);
-    if end == from || !scan.byte(from).is_ascii_alphanumeric() && !matches!(scan.byte(from), b'[') && scan.byte(from) < 0x80
+    if end == from
+        || !scan.byte(from).is_ascii_alphanumeric() && !matches!(scan.byte(from), b'[') && scan.byte(from) < 0x80
     {
         return from;
     }
@@ -115,11 +116,16 @@ fn page_end(scan: &Scan<'_>, from: usize) -> usize {
     let stop = |letter: char| {
         letter.is_whitespace()
             || letter.is_control()
-            || matches!(letter, '<' | '>' | '"' | '`' | '{' | '}' | '|' | '\\' | '^' | '‹' | '›' | '«' | '»' | '“' | '”')
+            || matches!(
+                letter,
+                '<' | '>' | '"' | '`' | '{' | '}' | '|' | '\\' | '^' | '‹' | '›' | '«' | '»' | '“' | '”'
+            )
     };
     let mut page = &rest[..rest.find(stop).unwrap_or(rest.len())];
     loop {
-        let Some(last) = page.chars().next_back() else { return from };
+        let Some(last) = page.chars().next_back() else {
+            return from;
+        };
         let closes = match last {
             ')' => page.matches('(').count() < page.matches(')').count(),
             ']' => page.matches('[').count() < page.matches(']').count(),

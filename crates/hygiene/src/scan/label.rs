@@ -13,7 +13,11 @@ const VALUE: usize = 240;
 /// What follows the `:` there, if what precedes it is a telling label.
 pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     let quoted = matches!(scan.before(at), b'"' | b'\'');
-    let Some(key) = (if quoted { quoted_key(scan, at - 1) } else { line_label(scan, at) }) else {
+    let Some(key) = (if quoted {
+        quoted_key(scan, at - 1)
+    } else {
+        line_label(scan, at)
+    }) else {
         return;
     };
     let Some(telling) = keys::telling(key) else { return };
@@ -21,14 +25,13 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     let lead = after.len() - after.trim_start_matches([' ', '\t', '*']).len();
     let (start, value) = match after[lead..].chars().next() {
         Some(quote @ ('"' | '\'')) if quoted => (at + 2 + lead, up_to(&after[lead + 1..], quote)),
-        Some('"' | '\'' | '{' | '[') => return,
+        Some('"' | '\'' | '{' | '[') | None => return,
         Some(_) if quoted => (at + 1 + lead, up_to_end(&after[lead..])),
         Some('\n' | '\r') => {
             let line = after.len() - after.trim_start().len();
             (at + 1 + line, up_to_line(&after[line..]))
         }
         Some(_) => (at + 1 + lead, up_to_line(&after[lead..])),
-        None => return,
     };
     if !believable(value, telling, quoted) || !scan.kinds.has(telling.kind) {
         return;
@@ -47,7 +50,10 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
 fn quoted_key<'t>(scan: &Scan<'t>, close: usize) -> Option<&'t str> {
     let lowest = close.saturating_sub(LABEL);
     let quote = scan.bytes[close];
-    let open = scan.bytes[lowest..close].iter().rposition(|byte| *byte == quote || *byte == b'\n')? + lowest;
+    let open = scan.bytes[lowest..close]
+        .iter()
+        .rposition(|byte| *byte == quote || *byte == b'\n')?
+        + lowest;
     (scan.bytes[open] == quote).then(|| &scan.text[open + 1..close])
 }
 
@@ -61,19 +67,28 @@ fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<&'t str> {
     };
     let label = scan.text.get(begin..at)?;
     let label = label.trim_matches([' ', '\t', '*', '-', '#', '>', '|', '•']);
-    let plain = !label.is_empty() && label.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '_' | '-' | '/'));
+    let plain = !label.is_empty()
+        && label
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '_' | '-' | '/'));
     (plain && label.split(' ').count() <= 3).then_some(label)
 }
 
 /// Whether a value in running text is one, or the beginning of a sentence about it.
 fn believable(value: &str, telling: Telling, quoted: bool) -> bool {
     let words = || value.split_whitespace();
-    let capital = |word: &str| word.chars().find(|letter| letter.is_alphabetic()).is_none_or(char::is_uppercase);
+    let capital = |word: &str| {
+        word.chars()
+            .find(|letter| letter.is_alphabetic())
+            .is_none_or(char::is_uppercase)
+    };
     let named = || {
         words().count() <= 4
             && value::looks_named(value)
             && (quoted || words().filter(|word| word.len() > 3).all(capital))
-            && words().next().is_some_and(|first| capital(first) && !matches!(first, "The" | "A" | "An" | "Your" | "This" | "Use"))
+            && words()
+                .next()
+                .is_some_and(|first| capital(first) && !matches!(first, "The" | "A" | "An" | "Your" | "This" | "Use"))
     };
     match telling.kind {
         Kind::Name if telling.vague => named(),
@@ -82,8 +97,17 @@ fn believable(value: &str, telling: Telling, quoted: bool) -> bool {
             let number = |word: &str| word.trim_matches([',', '.']).bytes().all(|byte| byte.is_ascii_digit());
             words().any(number) && words().count() <= 16 && !value.contains(['(', '"'])
         }
-        Kind::Secret => quoted,
-        _ => true,
+        Kind::Secret | Kind::Name | Kind::Place | Kind::Organisation | Kind::Address | Kind::Own(_) => quoted,
+        Kind::Email
+        | Kind::Phone
+        | Kind::Card
+        | Kind::Iban
+        | Kind::Ssn
+        | Kind::NationalId
+        | Kind::Ip
+        | Kind::Mac
+        | Kind::Url
+        | Kind::BirthDate => true,
     }
 }
 
@@ -105,5 +129,9 @@ fn up_to_line(text: &str) -> &str {
 
 /// The value, or nothing if it is too long to be one.
 fn short(value: &str) -> &str {
-    if value.len() > VALUE { "" } else { value.trim_end_matches(['.', ',', ';']) }
+    if value.len() > VALUE {
+        ""
+    } else {
+        value.trim_end_matches(['.', ',', ';'])
+    }
 }

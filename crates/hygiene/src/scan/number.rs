@@ -78,7 +78,9 @@ impl Run {
             }
             run.groups[run.count] = Group { start: from, end, sep };
             run.count += 1;
-            let Some((length, next)) = separator(scan, end) else { return run };
+            let Some((length, next)) = separator(scan, end) else {
+                return run;
+            };
             if run.count == GROUPS {
                 return run;
             }
@@ -127,7 +129,11 @@ impl Run {
 
     /// Whether the groups `from..` have these sizes.
     pub(super) fn shaped(&self, from: usize, sizes: &[usize]) -> bool {
-        from + sizes.len() <= self.count && sizes.iter().enumerate().all(|(index, size)| self.size(from + index) == *size)
+        from + sizes.len() <= self.count
+            && sizes
+                .iter()
+                .enumerate()
+                .all(|(index, size)| self.size(from + index) == *size)
     }
 
     pub(super) fn value(&self, scan: &Scan<'_>, group: usize) -> u32 {
@@ -145,9 +151,8 @@ fn separator(scan: &Scan<'_>, at: usize) -> Option<(usize, Sep)> {
         b'-' => (1, Sep::Dash),
         b'.' => (1, Sep::Dot),
         b'/' => (1, Sep::Slash),
-        b'(' => (1, Sep::Paren),
         b')' if matches!(scan.byte(at + 1), b' ' | b'-' | b'.') => (2, Sep::Paren),
-        b')' => (1, Sep::Paren),
+        b'(' | b')' => (1, Sep::Paren),
         0xC2 if scan.byte(at + 1) == 0xA0 => (2, Sep::Space),
         0xE2 => match (scan.byte(at + 1), scan.byte(at + 2)) {
             (0x80, 0x80..=0x8A | 0xAF) | (0x81, 0x9F) => (3, Sep::Space),
@@ -162,10 +167,10 @@ fn separator(scan: &Scan<'_>, at: usize) -> Option<(usize, Sep)> {
 
 /// What the digits from here on are. Answers how far the text is done with.
 pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
-    if scan.before(at).is_ascii_alphanumeric() {
-        if let Some(end) = iban::at(scan, at).or_else(|| ids::lettered(scan, at)) {
-            return end;
-        }
+    if scan.before(at).is_ascii_alphanumeric()
+        && let Some(end) = iban::at(scan, at).or_else(|| ids::lettered(scan, at))
+    {
+        return end;
     }
     let run = Run::at(scan, at);
     let last = run.count - 1;
@@ -180,11 +185,9 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
     let mut from = usize::from(is_word(scan.before(run.start(0))));
     let glued = is_word(scan.byte(run.end(last))) && !phone::extends(scan, run.end(last));
     let mut to = run.count - usize::from(glued);
-    if glued {
-        if let Some((start, end, kind)) = ids::trailed(scan, &run, last) {
-            scan.found(start, end, kind);
-            to = (0..run.count).find(|group| run.start(*group) >= start).unwrap_or(to);
-        }
+    if glued && let Some((start, end, kind)) = ids::trailed(scan, &run, last) {
+        scan.found(start, end, kind);
+        to = (0..run.count).find(|group| run.start(*group) >= start).unwrap_or(to);
     }
     while from < to {
         from = group(scan, &run, from, to, &mut around);
@@ -215,7 +218,10 @@ fn group(scan: &mut Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Co
         }
         return next;
     }
-    if let Some((start, end)) = (run.size(from) <= 4).then(|| address::hardware(scan, run.start(from))).flatten() {
+    if let Some((start, end)) = (run.size(from) <= 4)
+        .then(|| address::hardware(scan, run.start(from)))
+        .flatten()
+    {
         scan.found(start, end, Kind::Mac);
         return (from..to).find(|group| run.start(*group) >= end).unwrap_or(to);
     }

@@ -38,7 +38,11 @@ pub(super) fn at(
         };
         if good {
             let end = run.end(next - 1);
-            let end = if next == to { extension(scan, end).unwrap_or(end) } else { end };
+            let end = if next == to {
+                extension(scan, end).unwrap_or(end)
+            } else {
+                end
+            };
             return Some((lead.start(run.start(from)), end, next));
         }
     }
@@ -104,7 +108,12 @@ fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> For
         return Form::Sure;
     }
     let closed = from + 1 < next && run.sep(from + 1) == Sep::Paren;
-    if lead == Lead::Paren && closed && (2..=5).contains(&first) && (7..=11).contains(&total) && sizes.clone().all(|size| size >= 2) {
+    if lead == Lead::Paren
+        && closed
+        && (2..=5).contains(&first)
+        && (7..=11).contains(&total)
+        && sizes.clone().all(|size| size >= 2)
+    {
         return Form::Sure;
     }
     if lead == Lead::Other || lead == Lead::Paren {
@@ -114,7 +123,8 @@ fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> For
     let same = run.same_sep(from, next);
     let groups = next - from;
     let grouped = even && (1..=5).contains(&first) && same.is_some_and(|sep| sep != Sep::Slash);
-    if zeros && groups >= 3 && first >= 2 && (9..=11).contains(&total) && grouped && sizes.clone().all(|size| size <= 4) {
+    if zeros && groups >= 3 && first >= 2 && (9..=11).contains(&total) && grouped && sizes.clone().all(|size| size <= 4)
+    {
         return Form::Sure;
     }
     if groups == 2 && same == Some(Sep::Dot) {
@@ -180,7 +190,10 @@ fn extension(scan: &Scan<'_>, end: usize) -> Option<usize> {
         return None;
     }
     let skip = rest[word..].iter().position(|byte| !matches!(byte, b'.' | b' '))?;
-    let digits = rest[word + skip..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = rest[word + skip..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     let last = end + gap + word + skip + digits;
     ((1..=6).contains(&digits) && !is_word(scan.byte(last))).then_some(last)
 }

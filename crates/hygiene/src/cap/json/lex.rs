@@ -81,7 +81,10 @@ impl Lexer {
                 return Ok(());
             }
             State::Word => {
-                if !matches!(byte, b',' | b']' | b'}' | b':' | b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'[' | b'{') {
+                if !matches!(
+                    byte,
+                    b',' | b']' | b'}' | b':' | b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'[' | b'{'
+                ) {
                     self.held.push(byte);
                     return if self.held.len() > WORD { Err(Wrong) } else { Ok(()) };
                 }
@@ -104,14 +107,20 @@ impl Lexer {
                 Err(Wrong)
             }
             State::After | State::Value if self.depth == 0 => Ok(()),
-            _ => Err(Wrong),
+            State::Value
+            | State::First
+            | State::FirstKey
+            | State::Key
+            | State::Colon
+            | State::After
+            | State::Text { key: true, .. } => Err(Wrong),
         }
     }
 
     fn sign(&mut self, byte: u8, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
         match (self.state, byte) {
-            (State::Value | State::First, b'{' | b'[') => self.open(byte == b'[', each),
-            (State::After, b'{' | b'[') if self.depth == 0 => self.open(byte == b'[', each),
+            (State::Value | State::First, b'{' | b'[') => return self.open(byte == b'[', each),
+            (State::After, b'{' | b'[') if self.depth == 0 => return self.open(byte == b'[', each),
             (State::Value | State::First, b'"') => self.begin(false),
             (State::FirstKey | State::Key, b'"') => self.begin(true),
             (State::After, b'"') if self.depth == 0 => self.begin(false),
@@ -119,29 +128,24 @@ impl Lexer {
             (State::FirstKey | State::After, b'}') if self.depth > 0 && !self.in_list() => self.close(each),
             (State::After, b',') if self.depth > 0 => {
                 self.state = if self.in_list() { State::Value } else { State::Key };
-                Ok(())
             }
-            (State::Colon, b':') => {
-                self.state = State::Value;
-                Ok(())
-            }
+            (State::Colon, b':') => self.state = State::Value,
             (State::Value | State::First | State::After, b'-' | b'0'..=b'9' | b't' | b'f' | b'n')
                 if self.state != State::After || self.depth == 0 =>
             {
                 self.held.clear();
                 self.held.push(byte);
                 self.state = State::Word;
-                Ok(())
             }
-            _ => Err(Wrong),
+            _ => return Err(Wrong),
         }
+        Ok(())
     }
 
-    fn begin(&mut self, key: bool) -> Result<(), Wrong> {
+    fn begin(&mut self, key: bool) {
         self.held.clear();
         self.length = 0;
         self.state = State::Text { escaped: false, key };
-        Ok(())
     }
 
     fn text(&mut self, byte: u8, escaped: bool, key: bool, each: &mut dyn FnMut(Token<'_>)) {
@@ -192,15 +196,16 @@ impl Lexer {
         Ok(())
     }
 
-    fn close(&mut self, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
+    fn close(&mut self, each: &mut dyn FnMut(Token<'_>)) {
         self.depth -= 1;
         self.state = State::After;
         each(Token::Close);
-        Ok(())
     }
 
     fn in_list(&self) -> bool {
-        let Some(level) = self.depth.checked_sub(1) else { return false };
+        let Some(level) = self.depth.checked_sub(1) else {
+            return false;
+        };
         let (slot, bit) = Lexer::place(level);
         self.levels.get(slot).is_some_and(|levels| levels & bit != 0)
     }

@@ -44,13 +44,20 @@ pub(in crate::scan) fn lettered(scan: &mut Scan<'_>, at: usize) -> Option<usize>
 /// A number that begins with digits, to whose last group letters are joined: where it is.
 pub(in crate::scan) fn trailed(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usize, Kind)> {
     let end = run.end(last);
-    let letters = scan.bytes[end..].iter().take(3).take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let letters = scan.bytes[end..]
+        .iter()
+        .take(3)
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count();
     let letter = scan.byte(end).to_ascii_uppercase();
     if !matches!(letters, 1 | 2) || !ends(scan, end + letters) {
         // Finnish numbers of this century have a letter between date and number.
         return finnish_of_now(scan, run, last);
     }
-    let group = |back: usize| last.checked_sub(back).filter(|group| !is_word(scan.before(run.start(*group))));
+    let group = |back: usize| {
+        last.checked_sub(back)
+            .filter(|group| !is_word(scan.before(run.start(*group))))
+    };
     let first = group(0)?;
     let digits = run.digits(scan, last, last + 1)?;
     let digits = digits.get();
@@ -71,7 +78,9 @@ pub(in crate::scan) fn trailed(scan: &Scan<'_>, run: &Run, last: usize) -> Optio
 fn finnish_of_now(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usize, Kind)> {
     let (start, end) = (run.start(last), run.end(last));
     let tail = scan.bytes.get(end..end + 5)?;
-    let shaped = run.size(last) == 6 && matches!(tail[0], b'A'..=b'F' | b'U'..=b'Y') && tail[1..4].iter().all(u8::is_ascii_digit);
+    let shaped = run.size(last) == 6
+        && matches!(tail[0], b'A'..=b'F' | b'U'..=b'Y')
+        && tail[1..4].iter().all(u8::is_ascii_digit);
     if !shaped || !ends(scan, end + 5) || is_word(scan.before(start)) {
         return None;
     }
@@ -80,7 +89,11 @@ fn finnish_of_now(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usi
 }
 
 fn digits_of(token: &[u8]) -> Option<Digits> {
-    token.iter().all(u8::is_ascii_digit).then(|| Digits::of(token)).flatten()
+    token
+        .iter()
+        .all(u8::is_ascii_digit)
+        .then(|| Digits::of(token))
+        .flatten()
 }
 
 fn spanish_letter(number: u64) -> u8 {
@@ -99,7 +112,9 @@ fn spanish(token: &[u8]) -> bool {
 }
 
 fn singapore(token: &[u8]) -> bool {
-    let Some(digits) = digits_of(&token[1..8]) else { return false };
+    let Some(digits) = digits_of(&token[1..8]) else {
+        return false;
+    };
     let sum = crate::scan::checks::weighed(digits.get(), &[2, 7, 6, 5, 4, 3, 2]);
     let (offset, letters) = match token[0] {
         b'S' => (0, b"JZIHGFEDCBA"),
@@ -127,7 +142,10 @@ fn british(token: &[u8]) -> bool {
 /// Tax numbers of India: the fourth letter says whose it is.
 fn indian(token: &[u8]) -> bool {
     token[..5].iter().all(u8::is_ascii_uppercase)
-        && matches!(token[3], b'P' | b'C' | b'H' | b'F' | b'A' | b'T' | b'B' | b'L' | b'J' | b'G')
+        && matches!(
+            token[3],
+            b'P' | b'C' | b'H' | b'F' | b'A' | b'T' | b'B' | b'L' | b'J' | b'G'
+        )
         && token[5..9].iter().all(u8::is_ascii_digit)
         && token[9].is_ascii_uppercase()
 }
@@ -136,11 +154,18 @@ fn italian(token: &[u8]) -> bool {
     const ODD: [u8; 26] = [
         1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23,
     ];
-    let shaped = token[6..8].iter().all(u8::is_ascii_digit) && token[8].is_ascii_uppercase() && token[15].is_ascii_uppercase();
+    let shaped =
+        token[6..8].iter().all(u8::is_ascii_digit) && token[8].is_ascii_uppercase() && token[15].is_ascii_uppercase();
     if !shaped || !matches!(token[8], b'A'..=b'E' | b'H' | b'L' | b'M' | b'P' | b'R'..=b'T') {
         return false;
     }
-    let place = |byte: u8| if byte.is_ascii_digit() { byte - b'0' } else { byte - b'A' };
+    let place = |byte: u8| {
+        if byte.is_ascii_digit() {
+            byte - b'0'
+        } else {
+            byte - b'A'
+        }
+    };
     let worth = |(index, byte): (usize, &u8)| match index % 2 {
         0 => u32::from(ODD[usize::from(place(*byte))]),
         _ => u32::from(place(*byte)),
@@ -151,7 +176,9 @@ fn italian(token: &[u8]) -> bool {
 
 fn mexican(token: &[u8]) -> bool {
     const LETTERS: &[u8] = "0123456789ABCDEFGHIJKLMN_OPQRSTUVWXYZ".as_bytes();
-    let Some(born) = digits_of(&token[4..10]) else { return false };
+    let Some(born) = digits_of(&token[4..10]) else {
+        return false;
+    };
     let sexed = matches!(token[10], b'H' | b'M' | b'X');
     if !sexed || !is_day(number(&born.get()[2..4]), number(&born.get()[4..6])) || !token[17].is_ascii_digit() {
         return false;
@@ -170,7 +197,9 @@ fn hong_kong(token: &[u8], check: u8) -> bool {
         8 => (&token[..2], &token[2..]),
         _ => return false,
     };
-    let Some(digits) = digits_of(digits).filter(|_| letters.iter().all(u8::is_ascii_uppercase)) else { return false };
+    let Some(digits) = digits_of(digits).filter(|_| letters.iter().all(u8::is_ascii_uppercase)) else {
+        return false;
+    };
     let value = |letter: u8| u32::from(letter - b'A') + 10;
     let head = match letters {
         [one] => 36 * 9 + value(*one) * 8,
@@ -183,7 +212,7 @@ fn hong_kong(token: &[u8], check: u8) -> bool {
         digit @ b'0'..=b'9' => u32::from(digit - b'0'),
         _ => return false,
     };
-    (sum + wanted) % 11 == 0
+    (sum + wanted).is_multiple_of(11)
 }
 
 fn finnish(digits: &[u8], letter: u8) -> bool {
