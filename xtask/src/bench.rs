@@ -25,6 +25,8 @@ enum Part {
     Calls,
     /// Search among many tools
     Discovery,
+    /// Detectors of personal data, on labelled texts
+    Hygiene,
     /// The front doors, as clients see them
     Mcp,
     /// Stubs of real schemas before the real compilers
@@ -36,6 +38,7 @@ impl Part {
         match self {
             Part::Calls => "ringfence-bench-calls",
             Part::Discovery => "ringfence-bench-discovery",
+            Part::Hygiene => "ringfence-bench-hygiene",
             Part::Mcp => "ringfence-bench-mcp",
             Part::Schemas => "ringfence-bench-schemas",
         }
@@ -50,7 +53,7 @@ fn part(root: &Path, part: Part, arguments: &Arguments) -> Result<ExitCode> {
         // Its calls go to a server of its own.
         Part::Calls => build.args(["--bin", "ringfence-upstream"]),
         Part::Mcp => build.args(["--package", "ringfence-cli", "--bin", "ringfence"]),
-        Part::Discovery | Part::Schemas => build.arg("--no-default-features"),
+        Part::Discovery | Part::Hygiene | Part::Schemas => build.arg("--no-default-features"),
     };
     build.args(["--bin", part.program()]);
     if !arguments.brief {

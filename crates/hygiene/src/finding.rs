@@ -48,6 +48,25 @@ pub(crate) fn resolve(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
     if findings.windows(2).all(|pair| pair[0].end <= pair[1].start) {
         return findings;
     }
+    let mut kept = Vec::with_capacity(findings.len());
+    let mut rest = findings.as_mut_slice();
+    while let Some(first) = rest.first() {
+        // A stretch whose findings overlap each other and none outside.
+        let mut end = first.end;
+        let more = rest.iter().take_while(|one| {
+            let overlaps = one.start < end;
+            end = end.max(one.end);
+            overlaps
+        });
+        let count = more.count();
+        let (stretch, others) = rest.split_at_mut(count);
+        kept.extend(resolve_stretch(text, stretch));
+        rest = others;
+    }
+    kept
+}
+
+fn resolve_stretch(text: &str, findings: &mut [Finding]) -> Vec<Finding> {
     findings.sort_by_key(|one| {
         (
             std::cmp::Reverse(one.rank()),
@@ -58,7 +77,7 @@ pub(crate) fn resolve(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
     });
     let mut kept: Vec<Finding> = Vec::with_capacity(findings.len());
     for finding in findings {
-        place(text, &mut kept, finding);
+        place(text, &mut kept, *finding);
     }
     kept
 }

@@ -9,6 +9,7 @@ mod alias;
 mod cap;
 mod detector;
 mod finding;
+pub mod fuzz;
 mod hints;
 mod json;
 mod keys;

@@ -147,8 +147,7 @@ fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
         if !joined || word.number || word.has(NEVER) || end > at && word.shouted() && !words[at].shouted() {
             break;
         }
-        let particle =
-            end > at && word.has(PARTICLES) && words.get(end + 1).is_some_and(|next| next.capital && next.follows());
+        let particle = end > at && word.has(PARTICLES) && leads_to_a_name(&words[end + 1..]);
         let plain = small && (word.known.sure() || end == at && cue == Cue::Strong);
         let cued = end == at && cue == Cue::Strong;
         if !(word.capital || particle || plain || cued) {
@@ -157,6 +156,13 @@ fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
         end += 1;
     }
     end
+}
+
+/// Whether a word with a capital follows, after two more particles at most: `van de Berg`.
+fn leads_to_a_name(words: &[Word<'_>]) -> bool {
+    let particle = |word: &&Word<'_>| word.follows() && word.has(PARTICLES) && !word.capital;
+    let mut next = words.iter().take(3).skip_while(particle);
+    next.next().is_some_and(|word| word.capital && word.follows())
 }
 
 /// Whether the words are of an address, a body or a place.

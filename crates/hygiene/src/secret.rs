@@ -209,10 +209,25 @@ fn other(text: &str, index: usize, start: usize, end: usize) -> Option<(usize, u
     }
 }
 
+/// The longest value that is looked at, so that no text makes every word look at all the rest.
+const VALUE: usize = 1024;
+/// The longest private key.
+const KEY: usize = 1 << 16;
+
+/// The beginning of a text, whole letters only.
+fn first(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// How many bytes from here on are such letters.
 fn run(text: &str, from: usize, letters: Letters) -> usize {
     text.as_bytes()[from..]
         .iter()
+        .take(VALUE * 4)
         .take_while(|byte| letters.has(**byte))
         .count()
 }
@@ -251,13 +266,12 @@ fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
 
 /// A private key to its last line, or to the end of the text if that is missing.
 fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
-    let rest = &text[start..];
-    let first = rest.lines().next()?;
-    if !first.contains("PRIVATE KEY") {
+    let rest = first(&text[start..], KEY);
+    if !first(rest, 80).lines().next()?.contains("PRIVATE KEY") {
         return None;
     }
     let Some(last) = rest.find("-----END") else {
-        return Some((start, text.len()));
+        return Some((start, start + rest.len()));
     };
     let tail = &rest[last + 8..];
     let close = tail.find("-----").map_or(tail.len(), |index| index + 5);
@@ -272,10 +286,10 @@ fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
 
 /// A password in the address of a page.
 fn login(text: &str, from: usize) -> Option<(usize, usize)> {
-    let rest = &text[from..];
+    let rest = first(&text[from..], VALUE);
     let host =
         rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '/' | '?' | '#' | '"' | '\'' | '<' | '>'));
-    let host = &rest[..host.unwrap_or(rest.len()).min(512)];
+    let host = &rest[..host.unwrap_or(rest.len())];
     let at = host.rfind('@')?;
     let (user, password) = host[..at].split_once(':')?;
     let plain = !password.is_empty() && !password.starts_with(['$', '{', '<', '*', '%']);
@@ -286,7 +300,7 @@ fn login(text: &str, from: usize) -> Option<(usize, usize)> {
 /// What a word is given: after `=`, `:` or `=>`, quoted or not.
 fn given(text: &str, from: usize) -> Option<(usize, usize)> {
     let tail = run(text, from, Letters::Wide).min(24);
-    let rest = &text[from + tail..];
+    let rest = first(&text[from + tail..], VALUE);
     let after = rest.trim_start_matches(['"', '\'', ' ', '\t', '\\']);
     let value = after
         .strip_prefix("=>")
@@ -303,7 +317,7 @@ fn given(text: &str, from: usize) -> Option<(usize, usize)> {
             })
             .unwrap_or(value.len()),
     };
-    let start = text.len() - value.len();
+    let start = from + tail + rest.len() - value.len();
     let value = &value[..end];
     let strong = if quote.is_some() {
         is_password(value)

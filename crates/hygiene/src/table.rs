@@ -17,7 +17,8 @@ pub(crate) struct Cell {
 /// The cells under telling columns, if the text is a table or has tables in it.
 pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     if let Some(separator) = csv(text) {
-        return rows(text, 0, &Split::Csv(separator), each);
+        rows(text, 0, &Split::Csv(separator), each);
+        return;
     }
     if text.contains("|-") || text.contains("| -") || text.contains("|:") || text.contains("| :") {
         markdown(text, each);
@@ -61,7 +62,9 @@ fn markdown(text: &str, each: &mut dyn FnMut(&str, Cell)) {
                 .bytes()
                 .all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\r' | b'\t'));
         if let (true, Some(header)) = (ruler, before) {
-            rows(text, header, &Split::Pipes, each);
+            at = rows(text, header, &Split::Pipes, each);
+            before = None;
+            continue;
         }
         before = line.contains('|').then_some(at);
         at += line.len() + 1;
@@ -69,7 +72,7 @@ fn markdown(text: &str, each: &mut dyn FnMut(&str, Cell)) {
 }
 
 /// Walks the rows of a table whose header begins there.
-fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)) {
+fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)) -> usize {
     let (names, mut at) = split(text, header, way);
     let columns: Vec<Option<Telling>> = names
         .iter()
@@ -78,10 +81,14 @@ fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)
     let people = names
         .iter()
         .any(|(start, end)| keys::sibling(&text[*start..*end]) == Some(keys::Sibling::Person));
+    if matches!(way, Split::Pipes) {
+        // The ruler.
+        at = split(text, at, way).1;
+    }
     while at < text.len() {
         let (cells, next) = split(text, at, way);
         if matches!(way, Split::Pipes) && cells.len() < 2 {
-            return;
+            return at;
         }
         for ((start, end), telling) in cells.into_iter().zip(&columns) {
             if let Some(telling) = *telling {
@@ -98,6 +105,7 @@ fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)
         }
         at = next.max(at + 1);
     }
+    at
 }
 
 /// The cells of the row that begins there, without quotes and spaces around, and where the next begins.

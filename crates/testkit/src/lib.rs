@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod discovery;
 pub mod doors;
 pub mod front;
+pub mod hygiene;
 pub mod model;
 pub mod peer;
 pub mod peers;

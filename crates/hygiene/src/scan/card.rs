@@ -5,36 +5,39 @@ use super::checks::luhn;
 use super::context::{self, Context};
 use super::number::{Run, Sep};
 
-/// Ways in which cards are grouped.
-const GROUPED: [&[usize]; 7] = [
-    &[4, 4, 4, 4],
+/// Ways in which cards are grouped, longest first.
+const GROUPED: [&[usize]; 8] = [
     &[4, 4, 4, 4, 3],
+    &[4, 4, 4, 4],
     &[4, 6, 5],
     &[4, 6, 4],
     &[4, 4, 4, 3],
+    &[4, 4, 4, 2],
     &[4, 4, 4, 1],
     &[4, 4, 4],
 ];
 
 /// A card that begins with a group. Answers the group after it.
 pub(super) fn at(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Context) -> Option<usize> {
-    let next = match run.size(from) {
-        12..=19 => from + 1,
-        4 => {
-            let sizes = GROUPED.iter().find(|sizes| {
-                let next = from + sizes.len();
-                next <= to
-                    && run.shaped(from, sizes)
-                    && matches!(run.same_sep(from, next), Some(Sep::Space | Sep::Dash | Sep::Dot))
-            })?;
-            from + sizes.len()
-        }
-        _ => return None,
+    match run.size(from) {
+        12..=19 => is_card(scan, run, from, from + 1, around).then_some(from + 1),
+        4 => GROUPED.iter().find_map(|sizes| {
+            let next = from + sizes.len();
+            let one = next <= to && run.shaped(from, sizes);
+            let alike = one && matches!(run.same_sep(from, next), Some(Sep::Space | Sep::Dash | Sep::Dot));
+            (alike && is_card(scan, run, from, next, around)).then_some(next)
+        }),
+        _ => None,
+    }
+}
+
+fn is_card(scan: &Scan<'_>, run: &Run, from: usize, next: usize, around: &mut Context) -> bool {
+    let Some(digits) = run.digits(scan, from, next) else {
+        return false;
     };
-    let digits = run.digits(scan, from, next)?;
     let digits = digits.get();
-    let good = luhn(digits) && (issued(digits) || around.has(scan, context::CARD));
-    (good && digits.iter().any(|digit| *digit != digits[0])).then_some(next)
+    let varied = digits.iter().any(|digit| *digit != digits[0]);
+    varied && luhn(digits) && (issued(digits) || around.has(scan, context::CARD))
 }
 
 /// Whether an issuer gives numbers of this length that begin so.
@@ -52,9 +55,9 @@ fn issued(digits: &[u8]) -> bool {
         15 => matches!(two, 34 | 37) || matches!(four, 1800 | 2131) || maestro(two, four),
         16 => {
             digits[0] == 4
-                || matches!(two, 51..=55 | 60 | 62 | 65 | 81 | 82)
+                || matches!(two, 35 | 51..=55 | 60 | 62 | 65 | 81 | 82)
                 || matches!(three, 508 | 644..=649)
-                || matches!(four, 2200..=2204 | 2221..=2720 | 3528..=3589 | 9792)
+                || matches!(four, 2200..=2204 | 2221..=2720 | 9792)
                 || diners(two, three, four)
                 || maestro(two, four)
         }

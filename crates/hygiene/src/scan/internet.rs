@@ -6,6 +6,8 @@ use crate::kind::Kind;
 /// The longest local part and domain that are looked at.
 const LOCAL: usize = 64;
 const DOMAIN: usize = 255;
+/// The longest address of a page; what follows is text again.
+const PAGE: usize = 4096;
 
 /// Endings that say file rather than domain: `icon@2x.png` is no address.
 const FILES: [&str; 16] = [
@@ -112,7 +114,11 @@ pub(super) fn url_at(scan: &mut Scan<'_>, at: usize) -> usize {
 }
 
 fn page_end(scan: &Scan<'_>, from: usize) -> usize {
-    let rest = &scan.text[from..];
+    let mut most = scan.text.len().min(from + PAGE);
+    while !scan.text.is_char_boundary(most) {
+        most -= 1;
+    }
+    let rest = &scan.text[from..most];
     let stop = |letter: char| {
         letter.is_whitespace()
             || letter.is_control()

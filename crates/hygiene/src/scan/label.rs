@@ -21,7 +21,7 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
         return;
     };
     let Some(telling) = keys::telling(key) else { return };
-    let after = &scan.text[at + 1..];
+    let after = first(&scan.text[at + 1..]);
     let lead = after.len() - after.trim_start_matches([' ', '\t', '*']).len();
     let (start, value) = match after[lead..].chars().next() {
         Some(quote @ ('"' | '\'')) if quoted => (at + 2 + lead, up_to(&after[lead + 1..], quote)),
@@ -44,6 +44,15 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
             by: Evidence::Key,
         });
     }
+}
+
+/// As much of a text as a value and the space before it can be, whole letters only.
+fn first(text: &str) -> &str {
+    let mut end = text.len().min(VALUE + 64);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// The key between quotes that ends there.

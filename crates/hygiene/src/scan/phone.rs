@@ -101,7 +101,8 @@ fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> For
     }
     let zeros = scan.byte(run.start(from)) == b'0';
     let double = zeros && scan.byte(run.start(from) + 1) == b'0';
-    if double && first >= 3 && total >= 10 && next > from + 1 {
+    let country = matches!(scan.byte(run.start(from) + 2), b'1'..=b'9');
+    if double && country && first >= 3 && total >= 10 && next > from + 1 {
         return Form::Sure;
     }
     if american(scan, run, from, next) {
@@ -123,7 +124,13 @@ fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> For
     let same = run.same_sep(from, next);
     let groups = next - from;
     let grouped = even && (1..=5).contains(&first) && same.is_some_and(|sep| sep != Sep::Slash);
-    if zeros && groups >= 3 && first >= 2 && (9..=11).contains(&total) && grouped && sizes.clone().all(|size| size <= 4)
+    if zeros
+        && !double
+        && groups >= 3
+        && first >= 2
+        && (9..=11).contains(&total)
+        && grouped
+        && sizes.clone().all(|size| size <= 4)
     {
         return Form::Sure;
     }
