@@ -25,6 +25,8 @@ enum Part {
     Calls,
     /// Search among many tools
     Discovery,
+    /// The way out to the network, beside a plain proxy
+    Egress,
     /// Detectors of personal data, on labelled texts
     Hygiene,
     /// The front doors, as clients see them
@@ -38,6 +40,7 @@ impl Part {
         match self {
             Part::Calls => "ringfence-bench-calls",
             Part::Discovery => "ringfence-bench-discovery",
+            Part::Egress => "ringfence-bench-egress",
             Part::Hygiene => "ringfence-bench-hygiene",
             Part::Mcp => "ringfence-bench-mcp",
             Part::Schemas => "ringfence-bench-schemas",
@@ -52,7 +55,7 @@ fn part(root: &Path, part: Part, arguments: &Arguments) -> Result<ExitCode> {
     match part {
         // Its calls go to a server of its own.
         Part::Calls => build.args(["--bin", "ringfence-upstream"]),
-        Part::Mcp => build.args(["--package", "ringfence-cli", "--bin", "ringfence"]),
+        Part::Egress | Part::Mcp => build.args(["--package", "ringfence-cli", "--bin", "ringfence"]),
         Part::Discovery | Part::Hygiene | Part::Schemas => build.arg("--no-default-features"),
     };
     build.args(["--bin", part.program()]);

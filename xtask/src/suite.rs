@@ -100,6 +100,7 @@ impl Step {
             Self::Examples => examples::run(root),
             Self::Bench => {
                 checks::own(root, &["bench", "mcp", "--brief"])?;
+                checks::own(root, &["bench", "egress", "--brief"])?;
                 checks::own(root, &["bench", "--brief"])
             }
         }

@@ -109,6 +109,7 @@ impl Resident {
             stdin: Some(stdin),
             door: None,
             wall: None,
+            network: None,
         };
         let ear = Ear {
             decoder: Decoder::default(),

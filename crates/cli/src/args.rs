@@ -15,7 +15,7 @@ mod tools;
 mod vault;
 
 pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
-pub(crate) use policy::{Check, Compare, Explain, PolicyCommand, Shown};
+pub(crate) use policy::{Check, Compare, Explain, Learn, PolicyCommand, Shown};
 pub(crate) use serve::Serve;
 pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 pub(crate) use tools::{
@@ -239,6 +239,10 @@ pub(crate) struct Place {
     /// The most time it may take, such as 30s: `proc.wall_timeout`
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
+    /// Let it reach every public host that no denylist names, then print the least policy that would have allowed it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "the flag, and the file that it may have")]
+    pub(crate) learn: Option<Option<PathBuf>>,
     /// Refuse to start where a limit would only be watched
     #[arg(long)]
     pub(crate) require_hard: bool,

@@ -150,6 +150,8 @@ impl From<OpenError> for Fault {
     fn from(error: OpenError) -> Fault {
         match error {
             OpenError::Store(error) => error.into(),
+            OpenError::Sink(error) => Fault::ours("store.sink", format!("cannot use an audit sink: {}", chain(&error)))
+                .hint("look at `audit.sinks` in `ringfence.yaml`"),
             OpenError::Lease(error) => error.into(),
             OpenError::Native(error) => launch(&error),
             OpenError::Sweep(error) => Fault::ours(

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_journal::{Client, ExecutionId, NoEntropy, Principal, SessionId, Text};
-use ringfence_policy::{Ceiling, Draft, Policy, RelPath};
+use ringfence_policy::{Ceiling, Draft, ParseError, Policy, RelPath, TooMuch};
 use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::refusal::Refusal;
-use crate::run::Program;
+use crate::request::Program;
 use crate::session::{Called, Open, Opening, Session};
 
 /// What holds for whoever comes through a front door.
@@ -76,12 +76,13 @@ impl Engine {
     /// The policy and the session of a request.
     pub(crate) fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
         let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
-            return Ok((asked_policy(front, None, ask)?, Seat::Alone));
+            return Ok((asked_policy(front, None, ask.draft.as_ref())?, Seat::Alone));
         };
         match (self.sessions.find(who, &called), called) {
             (Some(open), _) => {
-                let policy = asked_policy(front, Some(&open.policy), ask)?;
-                fixed(&open.policy, &policy)?;
+                let base = open.rules.policy();
+                let policy = asked_policy(front, Some(&base), ask.draft.as_ref())?;
+                fixed(&base, &policy)?;
                 open.touch();
                 Ok((policy, Seat::In(open)))
             }
@@ -94,10 +95,10 @@ impl Engine {
                 ),
             }),
             (None, Called::Name(name)) => {
-                let policy = asked_policy(front, None, ask)?;
+                let policy = asked_policy(front, None, ask.draft.as_ref())?;
                 let opening = self.opening(Arc::clone(&policy))?;
                 let open = self.sessions.add(who, &name, opening)?;
-                fixed(&open.policy, &policy)?;
+                fixed(&open.rules.policy(), &policy)?;
                 Ok((policy, Seat::In(open)))
             }
         }
@@ -111,7 +112,11 @@ impl Engine {
         policy: Arc<Policy>,
     ) -> Result<Session, NoEntropy> {
         let id = SessionId::generate()?;
-        Ok(Session::new((id, execution), who, policy, self.folders(id)))
+        let rules = self.ruled(id, Arc::clone(&policy));
+        Ok(Session {
+            rules: Some(rules),
+            ..Session::new((id, execution), who, policy, self.folders(id))
+        })
     }
 
     pub(crate) fn opening(&self, policy: Arc<Policy>) -> Result<Opening, Refusal> {
@@ -125,8 +130,8 @@ impl Engine {
         let spec = self.spec(&policy, &folders, false)?;
         Ok(Opening {
             id,
-            enforcement: self.enforcement(&spec),
-            policy,
+            enforcement: self.enforcement(&spec, &policy),
+            rules: self.ruled(id, policy),
             spec,
             folders,
         })
@@ -134,33 +139,46 @@ impl Engine {
 }
 
 /// What the request says, over what holds without it, under the ceiling.
-fn asked_policy(front: &Front, session: Option<&Arc<Policy>>, ask: &Ask) -> Result<Arc<Policy>, Refusal> {
+pub(crate) fn asked_policy(
+    front: &Front,
+    session: Option<&Arc<Policy>>,
+    draft: Option<&Value>,
+) -> Result<Arc<Policy>, Refusal> {
     let base = session.unwrap_or(&front.policy);
-    let Some(draft) = &ask.draft else {
+    let Some(draft) = draft else {
         return Ok(Arc::clone(base));
     };
-    let draft = Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| Refusal {
-        code: "policy.parse",
-        message: format!("`sandbox_policy`: {}", error.message),
-        rule: "sandbox_policy".to_owned(),
-        hint: error.hint,
-    })?;
+    let draft =
+        Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| unparsed("`sandbox_policy`", error))?;
     let draft = real_folders(draft)?;
     let named = base.to_draft().layer(&draft).named("sandbox_policy");
-    let policy = named.under(&front.ceiling).map_err(|error| {
-        let keys: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
-        Refusal {
-            code: "policy.ceiling",
-            message: error.to_string(),
-            rule: if keys.is_empty() {
-                "examples".to_owned()
-            } else {
-                keys.join(", ")
-            },
-            hint: Some("ask for less: leave out or lower each key that is named".to_owned()),
-        }
-    })?;
+    let policy = named.under(&front.ceiling).map_err(|error| over_ceiling(&error))?;
     Ok(Arc::new(policy))
+}
+
+/// What is wrong with a draft that somebody sent.
+pub(crate) fn unparsed(what: &str, error: ParseError) -> Refusal {
+    Refusal {
+        code: "policy.parse",
+        message: format!("{what}: {}", error.message),
+        rule: "sandbox_policy".to_owned(),
+        hint: error.hint,
+    }
+}
+
+/// What is more than the operator allows.
+pub(crate) fn over_ceiling(error: &TooMuch) -> Refusal {
+    let keys: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
+    Refusal {
+        code: "policy.ceiling",
+        message: error.to_string(),
+        rule: if keys.is_empty() {
+            "examples".to_owned()
+        } else {
+            keys.join(", ")
+        },
+        hint: Some("ask for less: leave out or lower each key that is named".to_owned()),
+    }
 }
 
 /// A request's host folders as they really are: a link must not lead out of what the ceiling shows.
@@ -187,6 +205,10 @@ fn fixed(open: &Policy, asked: &Policy) -> Result<(), Refusal> {
         ("fs", open.fs() == asked.fs()),
         ("proc", open.limits() == asked.limits()),
         ("env", open.env() == asked.env()),
+        (
+            "net.enabled",
+            open.net().enabled == Some(true) || asked.net().enabled != Some(true),
+        ),
     ];
     let other: Vec<&str> = parts.iter().filter(|(_, same)| !same).map(|(key, _)| *key).collect();
     if other.is_empty() {

@@ -69,7 +69,7 @@ impl Engine {
         let execution = ExecutionId::generate()?;
         let open = self.direct_session(front, who);
         let session = match &open {
-            Ok(open) => open.session(execution, Arc::clone(&open.policy)),
+            Ok(open) => open.session(execution, open.rules.policy()),
             Err(_) => self.alone(who, execution, Arc::clone(&front.policy))?,
         };
         let files = self.artifacts(execution);

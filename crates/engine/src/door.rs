@@ -26,6 +26,11 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
+    /// Where its rules are held.
+    pub(crate) fn pass(&self) -> Arc<Pass<Arc<Store>>> {
+        Arc::clone(&self.pass)
+    }
+
     pub(crate) fn new(pass: Arc<Pass<Arc<Store>>>, discover: Discover) -> Keeper {
         Keeper { pass, discover }
     }

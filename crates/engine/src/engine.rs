@@ -8,18 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
-use ringfence_gateway::{Credentials, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
+use ringfence_gateway::{Credentials, EgressSettings, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
-use ringfence_store::{Lease, LeaseError, Resource, Sink, Store};
+use ringfence_store::{Lease, LeaseError, Resource, Store};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::ask::Front;
 use crate::discover::Discover;
 use crate::guest::Guests;
+use crate::rules::Ruled;
 use crate::runs::Runs;
 use crate::session::Sessions;
+use crate::sinks::{self, Sink};
 use crate::sweep;
 use crate::switch::{self, Switches};
 
@@ -74,6 +76,9 @@ pub enum OpenError {
     /// The data folder.
     #[error(transparent)]
     Store(#[from] ringfence_store::OpenError),
+    /// An audit sink behind the network.
+    #[error("cannot use an audit sink")]
+    Sink(#[from] ringfence_gateway::AuditSinkError),
     /// This process's claim in it.
     #[error(transparent)]
     Lease(#[from] LeaseError),
@@ -93,11 +98,14 @@ pub struct Engine {
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Arc<Pool>,
     gateway: Option<Arc<Gateway>>,
+    /// Who is asked for addresses, and whose word is taken for names: the same for all sessions.
+    pub(crate) egress: EgressSettings,
     guests: Arc<Guests>,
     checks: Mutex<Vec<(Principal, Arc<TypeCheck>)>>,
     pub(crate) switches: Switches,
     pub(crate) sessions: Sessions,
     pub(crate) runs: Arc<Runs>,
+    pub(crate) ruled: Ruled,
     pub(crate) places: Semaphore,
     closing: AtomicBool,
     /// The place of a request that says nothing of its own, made once: only such places are kept warm.
@@ -129,7 +137,8 @@ impl Engine {
     /// Opens the data folder, sweeps after the dead, and gets the backend ready.
     pub async fn open(settings: Settings) -> Result<Engine, OpenError> {
         let worker = tokio::task::spawn_blocking(WorkerProgram::load);
-        let store = Arc::new(Store::open_with(&settings.home, &settings.sinks).await?);
+        let (near, far) = sinks::open(&settings)?;
+        let store = Arc::new(Store::open_to(&settings.home, &near, far).await?);
         let lease = Lease::acquire(&settings.home)?;
         sweep::after_the_dead(&store).await?;
         let worker = worker.await.map_err(|_| LaunchError::Abandoned)??;
@@ -154,11 +163,13 @@ impl Engine {
             native,
             pool,
             gateway,
+            egress: EgressSettings::system(),
             guests,
             checks: Mutex::default(),
             switches,
             sessions: Sessions::default(),
             runs,
+            ruled: Ruled::default(),
             places: Semaphore::new(MOST_AT_ONCE),
             closing: AtomicBool::new(false),
             usual: OnceLock::new(),
@@ -178,7 +189,7 @@ impl Engine {
 
     /// The mechanisms that exist: a policy that needs another is refused when a session opens.
     pub fn built() -> Built {
-        Built::foundation().with(Mechanism::Tools)
+        Built::foundation().with(Mechanism::Tools).with(Mechanism::Network)
     }
 
     /// The door, where there are tool servers.

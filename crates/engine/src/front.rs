@@ -11,7 +11,7 @@ use crate::ask::{Ask, Front, Seat};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
-use crate::run::{Input, Out, RunCode, Source};
+use crate::request::{Input, Out, RunCode, Source};
 use crate::runs::{Ear, Ends, Part, Progress, Run, WaitError};
 use crate::session::{Called, Place, Session};
 
@@ -31,11 +31,12 @@ impl Engine {
         }
         let execution = ExecutionId::generate()?;
         let seat = self.seat(front, who, &ask);
-        let (session, seat) = match seat {
+        let (mut session, seat) = match seat {
             Ok((policy, Seat::In(open))) => (open.session(execution, policy), Ok(Seat::In(open))),
             Ok((policy, Seat::Alone)) => (self.alone(who, execution, policy)?, Ok(Seat::Alone)),
             Err(refusal) => (self.alone(who, execution, Arc::clone(&front.policy))?, Err(refusal)),
         };
+        session.draft.clone_from(&ask.draft);
         let files = self.artifacts(execution);
         let (run, mut stop) = self.runs.add(execution, session.id, who, files)?;
         let engine = Arc::clone(self);

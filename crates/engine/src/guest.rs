@@ -94,6 +94,7 @@ impl Guests {
             stdin: Some(pieces),
             door: None,
             wall: None,
+            network: None,
         };
         let (switch, mut stop) = Stop::new();
         let server = spawn.server.to_owned();

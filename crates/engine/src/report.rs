@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
-use crate::run::{Program, RunCode};
+use crate::request::{Program, RunCode};
 use crate::session::Session;
 
 pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
@@ -106,10 +106,10 @@ pub(crate) fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
     }
 }
 
-/// Rules about tools are held where calls leave.
-pub(crate) fn at_the_door() -> Enforcement {
+/// Rules about tools and the network are held where calls and connections leave.
+pub(crate) fn at_the_door(rule: &str) -> Enforcement {
     Enforcement {
-        rule: Text::clean("tools"),
+        rule: Text::clean(rule),
         by: By::Gateway,
     }
 }

@@ -4,147 +4,26 @@
 //! does, its sandbox ends, its output is cut to the limit, and the answer says what held each rule.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ringfence_gateway::Pass;
-use ringfence_journal::{Client, Enforcement, ExecutionId, SessionId};
-use ringfence_policy::{Policy, RelPath};
-use ringfence_sandbox::{Collected, Door, Ended, Language, Options, Sandbox, Spec, Stop, Task};
-use tokio::sync::mpsc;
+use ringfence_gateway::{Crossed, Pass};
+use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
+use ringfence_policy::Policy;
+use ringfence_sandbox::{Collected, Door, Ended, Options, Sandbox, Spec, Stop, Task};
 
 use crate::door::{self, Keeper};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::network::{self, Outside};
 use crate::record::note_attempts;
 use crate::refusal::Refusal;
 use crate::report;
+use crate::request::{Input, Out, RunCode, Source};
+use crate::rules::Held;
 use crate::session::Session;
 use crate::words::{Kept, Live};
-
-/// Something to run once.
-#[derive(Debug)]
-pub struct RunCode {
-    /// The policy in force.
-    pub policy: Arc<Policy>,
-    /// What to run.
-    pub program: Program,
-    /// What it finds as arguments.
-    pub args: Vec<String>,
-    /// Files to bring in.
-    pub files: Vec<Input>,
-    /// What it reads, in pieces.
-    pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
-    /// Where new and changed files go.
-    pub out: Out,
-    /// Refuse what is only watched.
-    pub require_hard: bool,
-    /// How long it may take, where that is less than the policy allows.
-    pub timeout: Option<Duration>,
-    /// Who asked for it, if a client did.
-    pub client: Option<Client>,
-}
-
-impl RunCode {
-    /// A program with nothing around it.
-    pub fn new(policy: Policy, program: Program) -> RunCode {
-        RunCode {
-            policy: Arc::new(policy),
-            program,
-            args: Vec::new(),
-            files: Vec::new(),
-            stdin: None,
-            out: Out::Nowhere,
-            require_hard: false,
-            timeout: None,
-            client: None,
-        }
-    }
-}
-
-/// Where new and changed files go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Out {
-    /// They are named only.
-    Nowhere,
-    /// To a folder of the user's.
-    Folder(PathBuf),
-    /// To a folder of ours, which ends with this process.
-    Kept(PathBuf),
-}
-
-/// What to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Program {
-    /// Code of a language.
-    Code {
-        /// Any but [`Language::Program`].
-        language: Language,
-        /// What errors call it.
-        file_name: String,
-        /// The source.
-        source: String,
-    },
-    /// A shell script.
-    Shell {
-        /// Its `$0`.
-        file_name: String,
-        /// The script.
-        source: String,
-    },
-    /// A program of the sandbox.
-    Named(String),
-}
-
-impl Program {
-    /// The language of the stubs that it calls tools by, if it can call any.
-    pub(crate) fn stubs(&self) -> Option<ringfence_catalog::Language> {
-        match self {
-            Program::Code {
-                language: Language::Python,
-                ..
-            } => Some(ringfence_catalog::Language::Python),
-            Program::Code { .. } => Some(ringfence_catalog::Language::TypeScript),
-            Program::Shell { .. } | Program::Named(_) => None,
-        }
-    }
-
-    pub(crate) fn language(&self) -> Language {
-        match self {
-            Program::Code { language, .. } => *language,
-            Program::Shell { .. } | Program::Named(_) => Language::Program,
-        }
-    }
-}
-
-/// A file to bring in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// Where it comes from.
-    pub from: Source,
-    /// What it is called in the workspace.
-    pub name: RelPath,
-}
-
-/// Where a file comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// A file of the host's.
-    Path(PathBuf),
-    /// The request itself.
-    Bytes(Vec<u8>),
-}
-
-impl Source {
-    pub(crate) fn bytes(&self) -> u64 {
-        match self {
-            Source::Path(path) => std::fs::metadata(path).map_or(0, |found| found.len()),
-            Source::Bytes(bytes) => bytes.len() as u64,
-        }
-    }
-}
 
 impl Engine {
     /// Runs `request` to its end in a session of its own, showing output to `live` as it comes.
@@ -167,7 +46,7 @@ impl Engine {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
         };
-        session.enforcement = self.enforcement(&spec);
+        session.enforcement = self.enforcement(&spec, &session.policy);
         let found = Box::pin(self.type_errors(&session, &request.program)).await;
         if !found.is_empty() {
             self.open_session(&session).await?;
@@ -178,11 +57,16 @@ impl Engine {
         let mut opened = false;
         let ran = Box::pin(self.in_a_new_place(&session, &spec, &mut request, live, stop, &mut opened)).await;
         if let Err(error) = &ran {
-            if !opened {
+            // A sink refuses what is written already; it will refuse the end too, and said why.
+            let refused = matches!(error, RunError::Record(RecordError::Sink { .. }));
+            if !opened && !refused {
                 self.open_session(&session).await?;
             }
             let reason = format!("failed: {error}");
-            self.close_session((session.id, &session.folders), &reason).await?;
+            let closed = self.close_session((session.id, &session.folders), &reason).await;
+            if !refused {
+                closed?;
+            }
         }
         ran
     }
@@ -239,6 +123,13 @@ impl Engine {
             attempts,
         ));
         let keeper = self.keeper(session, request);
+        let (outside, network) = self.outside(session, &request.program)?.unzip();
+        let held = Held {
+            pass: keeper.as_ref().map(Keeper::pass),
+            egress: outside.as_ref().map(Outside::egress),
+            draft: session.draft.clone(),
+        };
+        let _rules = session.rules.as_ref().map(|rules| rules.begin(held));
         let (door, calls, answers) = Door::new(door::ROOM);
         let task = Task {
             kind: report::task_kind(&request.program),
@@ -246,13 +137,19 @@ impl Engine {
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
             wall: request.timeout,
+            network,
         };
-        let (ended, calls) = match &keeper {
-            None => (sandbox.run(task, &mut kept, stop).await?, Vec::new()),
-            Some(keeper) => {
-                let run = sandbox.run(task, &mut kept, stop);
+        let run = sandbox.run(task, &mut kept, stop);
+        let (ended, calls, crossed) = match (&keeper, outside) {
+            (None, None) => (run.await?, Vec::new(), Crossed::default()),
+            (None, Some(outside)) => {
+                let (ended, crossed) = Box::pin(outside.run(run)).await?;
+                (ended, Vec::new(), crossed)
+            }
+            // Code has tools and no network.
+            (Some(keeper), _) => {
                 let ended = keeper.run(run, keeper.attend(calls, answers)).await?;
-                (ended, keeper.close().await?)
+                (ended, keeper.close().await?, Crossed::default())
             }
         };
         sandbox.settle().await?;
@@ -262,6 +159,7 @@ impl Engine {
         let collected = self.take_out(session, sandbox, before, &request.out).await?;
         let mut execution = report::result(session, &ended, &collected, &(stdout, stderr));
         report::add_calls(&mut execution, &calls);
+        network::add_crossed(&mut execution, &crossed);
         Ok((ended, execution))
     }
 
@@ -322,13 +220,15 @@ impl Engine {
     }
 
     /// What holds each rule.
-    pub(crate) fn enforcement(&self, spec: &Spec) -> Vec<Enforcement> {
+    pub(crate) fn enforcement(&self, spec: &Spec, policy: &Policy) -> Vec<Enforcement> {
         let by_the_place = self.native.enforcement(spec);
-        let at_the_door = self.gateway().map(|_| report::at_the_door());
+        let tools = self.gateway().map(|_| report::at_the_door("tools"));
+        let net = (policy.net().enabled == Some(true)).then(|| report::at_the_door("net"));
         by_the_place
             .iter()
             .map(report::enforcement)
-            .chain(at_the_door)
+            .chain(tools)
+            .chain(net)
             .collect()
     }
 

@@ -5,15 +5,17 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::Past;
+use ringfence_gateway::{Egress, Past};
 use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Sandbox, Spec};
+use serde_json::Value;
 
 use crate::refusal::Refusal;
+use crate::rules::Rules;
 
 /// Sessions that one principal may have open.
 const MOST_OPEN: usize = 16;
@@ -30,7 +32,15 @@ pub(crate) struct Session {
     /// Where places on disk are made.
     pub(crate) folders: PathBuf,
     pub(crate) past: Arc<Past>,
+    pub(crate) way_out: WayOut,
+    /// What can be changed while it runs; none where nobody could.
+    pub(crate) rules: Option<Arc<Rules>>,
+    /// What the request said of its own policy.
+    pub(crate) draft: Option<Value>,
 }
+
+/// What a session has of the network, from its first use on.
+pub(crate) type WayOut = Arc<OnceLock<Egress>>;
 
 impl Session {
     pub(crate) fn new(
@@ -48,6 +58,9 @@ impl Session {
             enforcement: Vec::new(),
             folders,
             past: Arc::default(),
+            way_out: Arc::default(),
+            rules: None,
+            draft: None,
         }
     }
 
@@ -60,7 +73,7 @@ impl Session {
     }
 }
 
-fn policy_ref(policy: &Policy) -> PolicyRef {
+pub(crate) fn policy_ref(policy: &Policy) -> PolicyRef {
     PolicyRef {
         name: Text::clean(policy.name()),
         digest: Text::clean(policy.digest()),
@@ -72,11 +85,12 @@ pub(crate) struct Open {
     pub(crate) id: SessionId,
     pub(crate) principal: Principal,
     name: Option<String>,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
     pub(crate) past: Arc<Past>,
+    pub(crate) way_out: WayOut,
     /// Its sandbox, once there is one; whoever holds it runs.
     pub(crate) place: tokio::sync::Mutex<Place>,
     used: Mutex<Instant>,
@@ -100,6 +114,8 @@ impl Open {
         Session {
             enforcement: self.enforcement.clone(),
             past: Arc::clone(&self.past),
+            way_out: Arc::clone(&self.way_out),
+            rules: Some(Arc::clone(&self.rules)),
             ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
     }
@@ -116,7 +132,7 @@ impl Open {
 /// What a new session that stays is made of.
 pub(crate) struct Opening {
     pub(crate) id: SessionId,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
@@ -190,11 +206,12 @@ impl Sessions {
             id: opening.id,
             principal: who,
             name: Some(name.to_owned()),
-            policy: opening.policy,
+            rules: opening.rules,
             spec: opening.spec,
             folders: opening.folders,
             enforcement: opening.enforcement,
             past: Arc::default(),
+            way_out: Arc::default(),
             place: tokio::sync::Mutex::new(Place::New),
             used: Mutex::new(Instant::now()),
         });

@@ -10,7 +10,8 @@ use crate::error::RunError;
 use crate::execution::Execution;
 use crate::refusal::Refusal;
 use crate::report;
-use crate::run::{RunCode, bring_in};
+use crate::request::RunCode;
+use crate::run::bring_in;
 use crate::session::{Open, Place, Session};
 use crate::words::Live;
 

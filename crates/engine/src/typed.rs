@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
 use crate::report;
-use crate::run::{Program, RunCode};
+use crate::request::{Program, RunCode};
 use crate::session::Session;
 
 impl Engine {

@@ -45,8 +45,6 @@ pub(crate) enum HttpError {
 
 /// A client that follows no redirect away from where it was sent, and asks no proxy of the environment.
 pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
-    // Another part of the program may have chosen already: either is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let redirects = reqwest::redirect::Policy::custom(|attempt| {
         let first = attempt.previous().first();
         let same = first.is_some_and(|first| same_origin(first, attempt.url()));
@@ -56,6 +54,17 @@ pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
             attempt.follow()
         }
     });
+    with(redirects)
+}
+
+/// A client that follows no redirect at all.
+pub(crate) fn plain_client() -> Result<reqwest::Client, HttpError> {
+    with(reqwest::redirect::Policy::none())
+}
+
+fn with(redirects: reqwest::redirect::Policy) -> Result<reqwest::Client, HttpError> {
+    // Another part of the program may have chosen already: either is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
         .redirect(redirects)

@@ -89,19 +89,26 @@ impl Otlp {
 }
 
 fn document(spans: &[Span]) -> Value {
-    let resource = [
-        ("service.name", "ringfence"),
-        ("service.version", env!("CARGO_PKG_VERSION")),
-    ];
-    let resource: Vec<Value> = resource
-        .iter()
-        .map(|(key, value)| json!({ "key": key, "value": { "stringValue": value } }))
-        .collect();
     let spans: Vec<Value> = spans.iter().map(span).collect();
     json!({ "resourceSpans": [{
-        "resource": { "attributes": resource },
-        "scopeSpans": [{ "scope": { "name": "ringfence", "version": env!("CARGO_PKG_VERSION") }, "spans": spans }],
+        "resource": resource(),
+        "scopeSpans": [{ "scope": scope(), "spans": spans }],
     }] })
+}
+
+/// Who sends, as the protocol says it.
+pub(crate) fn resource() -> Value {
+    json!({ "attributes": [text("service.name", "ringfence"), text("service.version", env!("CARGO_PKG_VERSION"))] })
+}
+
+/// What made it, as the protocol says it.
+pub(crate) fn scope() -> Value {
+    json!({ "name": "ringfence", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// An attribute that is a text.
+pub(crate) fn text(key: &str, value: &str) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
 }
 
 fn span(span: &Span) -> Value {
@@ -137,7 +144,7 @@ fn span(span: &Span) -> Value {
     object
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes
         .iter()

@@ -7,7 +7,7 @@ mod ends;
 mod rate;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ringfence_catalog::Tool;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::gateway::{Found, Gateway};
 use crate::refusal::Refusal;
-use ends::Ends;
+pub(crate) use ends::Ends;
 use rate::Rates;
 
 /// How long one call may take where the policy says nothing.
@@ -32,7 +32,7 @@ const MAX_CALLS: u32 = 1000;
 #[derive(Debug)]
 pub struct Pass<R> {
     gateway: Arc<Gateway>,
-    policy: Arc<Policy>,
+    policy: RwLock<Arc<Policy>>,
     recorder: R,
     session: SessionId,
     execution: ExecutionId,
@@ -114,7 +114,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
     ) -> Pass<R> {
         Pass {
             gateway,
-            policy,
+            policy: RwLock::new(policy),
             ends: Ends::new(recorder.clone()),
             recorder,
             session,
@@ -123,6 +123,15 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             made: Mutex::default(),
             cancelled: watch::Sender::new(false),
         }
+    }
+
+    fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts other rules in force: calls that come are judged by them.
+    pub fn change(&self, policy: Arc<Policy>) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
     /// Calls a tool by the names that a program used; `body` is its arguments as JSON text. The answer is JSON text.
@@ -146,7 +155,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
         tool: &str,
         body: &str,
     ) -> Result<(Found, Map<String, Value>, Allowed), Refusal> {
-        let tool = self.gateway.tool(&self.policy, server, tool).await?;
+        let tool = self.gateway.tool(&self.policy(), server, tool).await?;
         let arguments: Value = serde_json::from_str(body)
             .map_err(|error| Refusal::new("tool.arguments", format!("the arguments are not JSON: {error}")))?;
         self.gateway.check(&tool, &arguments)?;
@@ -160,13 +169,14 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
     /// Rules, pin, rate and number in one step: of two calls at once, the second sees the first.
     fn decide(&self, tool: &Tool, arguments: &Value) -> Result<Allowed, Refusal> {
         let name = tool.name.as_str();
+        let policy = self.policy();
         let mut state = self.past.state();
-        let rule = match self.policy.tool(name, arguments, &state.history) {
+        let rule = match policy.tool(name, arguments, &state.history) {
             Decision::Allow(rule) => rule,
             Decision::Ask(rule) => return Err(Refusal::needs_approval(name, rule.as_str())),
             Decision::Deny(rule) => return Err(Refusal::denied(name, &rule)),
         };
-        let most = self.policy.tools().max_calls.unwrap_or(MAX_CALLS);
+        let most = policy.tools().max_calls.unwrap_or(MAX_CALLS);
         if state.calls >= most {
             return Err(
                 Refusal::new("limit.calls", format!("{most} calls were made in this session"))
@@ -174,7 +184,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
                     .hint("make fewer calls: filter at the tool, or ask for more at once"),
             );
         }
-        let rates = self.policy.rates(&tool.name, arguments, &state.history);
+        let rates = policy.rates(&tool.name, arguments, &state.history);
         state.rates.take(&rates, Instant::now()).map_err(|(rule, rate, wait)| {
             Refusal::new("limit.rate", format!("`{name}` may be called {rate} at most"))
                 .by(rule.as_str())
@@ -215,7 +225,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
         self.record_after_ends(started).await.map_err(Stopped::Unrecorded)?;
         let begun = Instant::now();
         let timeout = self
-            .policy
+            .policy()
             .tools()
             .call_timeout
             .map_or(CALL_TIMEOUT, ringfence_policy::Period::get);
@@ -255,7 +265,7 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             )
             .by("tools.drift")
         };
-        Ok(match self.policy.tools().drift.unwrap_or(Verdict::Ask) {
+        Ok(match self.policy().tools().drift.unwrap_or(Verdict::Ask) {
             Verdict::Allow => {
                 self.gateway.accept(tool)?;
                 Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::landlock::{self, Use};
 use crate::seccomp::Filter;
 pub use crate::sys::process::{Ending, Patience, Side};
-use crate::sys::{fd, fence, limit, process};
+use crate::sys::{fd, fence, limit, process, socket};
 
 /// Where the host's socket is in the first process, and the template's in the template.
 pub const CONTROL: RawFd = crate::child::CONTROL;
@@ -75,6 +75,16 @@ pub fn poll_within<const N: usize>(
     patience: Duration,
 ) -> io::Result<[Readiness; N]> {
     fd::poll(descriptors, Some(patience))
+}
+
+/// The same for any number of them.
+pub fn poll_list(descriptors: &[Option<(BorrowedFd<'_>, Interest)>]) -> io::Result<Vec<Readiness>> {
+    fd::poll_list(descriptors)
+}
+
+/// Lets the end of a connection be a reset for its peer when its socket is closed.
+pub fn reset_when_closed(connection: BorrowedFd<'_>) -> io::Result<()> {
+    socket::reset_when_closed(connection)
 }
 
 /// Whether reading would not block, now or within `patience`.

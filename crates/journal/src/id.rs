@@ -29,7 +29,8 @@ pub struct IdError {
 pub struct NoEntropy(getrandom::Error);
 
 impl NoEntropy {
-    pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), NoEntropy> {
+    /// Random bytes.
+    pub fn fill(bytes: &mut [u8]) -> Result<(), NoEntropy> {
         getrandom::fill(bytes).map_err(NoEntropy)
     }
 }

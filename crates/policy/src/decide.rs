@@ -117,7 +117,7 @@ const RESERVED: [&str; 5] = [
     "instance-data",
 ];
 
-fn reserved(host: &Host) -> bool {
+pub(crate) fn reserved(host: &Host) -> bool {
     match host {
         Host::Name(name) => {
             let name = name.as_str();
@@ -213,6 +213,18 @@ impl RuleSet {
         match opening {
             Some((key, _)) => self.decide(Verdict::Allow, &format!("{key}.addresses")),
             None => Decision::new(Verdict::Deny, "builtin.addresses"),
+        }
+    }
+
+    /// What the denylist says about a name at the far end of an allowed host.
+    pub(crate) fn alias(&self, request: &HostRequest) -> Decision {
+        if reserved(&request.host) {
+            return Decision::new(Verdict::Deny, "builtin.hosts");
+        }
+        let denylist = self.draft.net.iter().flat_map(|net| net.denylist.iter().enumerate());
+        match denylist.into_iter().find(|(_, rule)| rule.forbids(request)) {
+            Some((index, _)) => self.decide(Verdict::Deny, &format!("net.denylist[{index}]")),
+            None => Decision::new(Verdict::Allow, "builtin.hosts"),
         }
     }
 

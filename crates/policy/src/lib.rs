@@ -16,11 +16,13 @@ mod example;
 mod explain;
 pub mod fuzz;
 mod layer;
+mod learn;
 mod measure;
 mod node;
 mod parse;
 mod policy;
 mod preset;
+mod restore;
 mod schema;
 
 mod data;
@@ -48,6 +50,7 @@ pub use draft::{
 };
 pub use example::FailedExample;
 pub use explain::{Explanation, Question};
+pub use learn::{Attempt, Learnt, NotLearnt, Note, Tried, learn};
 pub use parse::{MAX_DOCUMENT, ParseError, WriteError};
 pub use policy::{Audit, Fs, Limits, Mount, Policy};
 pub use preset::{NetPreset, preset_text, presets};

@@ -289,6 +289,12 @@ impl Policy {
         strictest(host.chain(resolved))
     }
 
+    /// Whether a name that the request's host is only another name of (`CNAME`) is forbidden by name. What no rule names
+    /// is allowed: the question is about the far end of a host that was allowed already.
+    pub fn alias(&self, request: &HostRequest) -> Decision {
+        strictest(self.layers.iter().map(|layer| layer.alias(request)))
+    }
+
     /// Whether method and path of each request to this host must be seen to decide.
     pub fn inspects(&self, request: &HostRequest) -> bool {
         self.layers.iter().any(|layer| layer.inspects(request))

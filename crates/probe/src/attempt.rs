@@ -1,6 +1,7 @@
 //! The attacker's side: runs inside the sandbox, tries each thing in a process of its own, and says what happened.
 
 mod devices;
+pub(crate) mod door;
 mod files;
 mod groups;
 pub(crate) mod hog;
@@ -15,6 +16,7 @@ pub(crate) mod supervise;
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -96,6 +98,9 @@ pub fn attempt_main(arguments: &[String]) -> ExitCode {
         ["hog", what, rest @ ..] => hog::run(what, rest),
         ["supervise", name] => supervise::run(name),
         ["rehearse", folder, ids @ ..] => rehearse::run(folder, ids),
+        ["knock", aims, ids @ ..] => door::run(aims, ids),
+        ["door", field, folder, program] => crate::door::inside(field, Path::new(folder), Path::new(program)),
+        ["nobody", program, rest @ ..] => crate::door::as_nobody(program, rest),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "this entry is for the probes",
@@ -141,9 +146,14 @@ pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
 
 /// In a process of its own, so that one that is killed is seen, and one that succeeds changes nobody else.
 fn try_one(id: u16, attempt: Attempt) -> io::Result<()> {
+    try_within(PATIENCE, id, attempt)
+}
+
+/// The same, for as long as it may take.
+fn try_within(patience: Duration, id: u16, attempt: Attempt) -> io::Result<()> {
     let Attempt { part, act } = attempt;
     let name = part.clone();
-    let ended = attack::fork_and(PATIENCE, move || {
+    let ended = attack::fork_and(patience, move || {
         let line = match act() {
             Tried::Succeeded(detail) => Line {
                 id,

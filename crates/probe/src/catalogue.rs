@@ -1,5 +1,7 @@
 //! The probes: their numbers are those of the catalogue that the project was built against, and never change.
 
+mod door;
+
 /// What a probe attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -21,6 +23,14 @@ pub enum Class {
     Resources,
     /// I: the network, directly.
     Network,
+    /// J: the door out, by names.
+    Names,
+    /// K: the door out, by protocols.
+    Protocols,
+    /// L: data without a connection of its own.
+    Leaks,
+    /// M: credentials that are attached at the door.
+    Credentials,
     /// N: local sockets.
     Sockets,
     /// O: control groups and namespaces.
@@ -42,6 +52,10 @@ impl Class {
             Class::Devices => 'G',
             Class::Resources => 'H',
             Class::Network => 'I',
+            Class::Names => 'J',
+            Class::Protocols => 'K',
+            Class::Leaks => 'L',
+            Class::Credentials => 'M',
             Class::Sockets => 'N',
             Class::Groups => 'O',
             Class::Orchestrator => 'P',
@@ -60,6 +74,10 @@ impl Class {
             Class::Devices => "devices and terminals",
             Class::Resources => "resources",
             Class::Network => "network, directly",
+            Class::Names => "the door out, by names",
+            Class::Protocols => "the door out, by protocols",
+            Class::Leaks => "data without a connection",
+            Class::Credentials => "credentials at the door",
             Class::Sockets => "local sockets",
             Class::Groups => "control groups and namespaces",
             Class::Orchestrator => "whoever runs the sandbox",
@@ -76,6 +94,8 @@ pub(crate) enum How {
     Abuse,
     /// By what the host does with what a program left.
     Outside,
+    /// By a program at the door out, in an internet of its own.
+    Door,
     /// Not yet: there is nothing to attack, for this reason.
     Never(&'static str),
 }
@@ -92,6 +112,13 @@ pub struct Probe {
     /// What holds it.
     pub(crate) by: &'static str,
     pub(crate) how: How,
+}
+
+impl Probe {
+    /// Whether it is made at the door out, by [`door`](crate::door()).
+    pub fn is_at_door(&self) -> bool {
+        self.how == How::Door
+    }
 }
 
 type Row = (u16, &'static str, &'static str, How);
@@ -298,6 +325,10 @@ const ALL: &[(Class, &[Row])] = &[
     (Class::Devices, DEVICES),
     (Class::Resources, RESOURCES),
     (Class::Network, NETWORK),
+    (Class::Names, door::NAMES),
+    (Class::Protocols, door::PROTOCOLS),
+    (Class::Leaks, door::LEAKS),
+    (Class::Credentials, door::CREDENTIALS),
     (Class::Sockets, SOCKETS),
     (Class::Groups, GROUPS),
     (Class::Orchestrator, ORCHESTRATOR),

@@ -4,7 +4,7 @@ mod abuse;
 mod code;
 mod crash;
 mod files;
-mod judge;
+pub(crate) mod judge;
 mod orchestrator;
 mod reach;
 mod shot;
@@ -88,7 +88,7 @@ pub(crate) struct Drive<'a> {
     pub(crate) exe: PathBuf,
 }
 
-/// Makes every probe on sandboxes of `native` made from `policy`. `exe` is this program, which is its own attacker: it
+/// Makes every probe but those at the door on sandboxes of `native` made from `policy`. `exe` is this program, which is its own attacker: it
 /// must call [`crate::attempt_main`] when its first argument is [`crate::ENTRY`]. Each finding is told as it is made.
 pub async fn run(
     native: &Native,
@@ -111,7 +111,7 @@ pub async fn run(
     };
     let mut lines = drive.attempts().await?;
     lines.extend(code::lines(&drive).await?);
-    for probe in catalogue() {
+    for probe in catalogue().filter(|probe| !probe.is_at_door()) {
         let judged = match probe.how {
             How::Never(why) => Judged {
                 outcome: Outcome::NotApplicable,
@@ -119,7 +119,7 @@ pub async fn run(
             },
             How::Inside => judge::lines(&probe, &lines, &stage),
             How::Abuse => Box::pin(abuse::probe(&drive, probe.id, &lines)).await,
-            How::Outside => Box::pin(drive.outside(probe.id)).await,
+            How::Outside | How::Door => Box::pin(drive.outside(probe.id)).await,
         };
         tell(&probe, judged);
     }

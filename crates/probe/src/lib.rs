@@ -7,12 +7,15 @@
 
 mod attempt;
 mod catalogue;
+mod door;
 mod drive;
+pub mod internet;
 mod report;
 mod stage;
 mod targets;
 
 pub use attempt::{ENTRY, attempt_main};
 pub use catalogue::{Class, Probe, catalogue};
+pub use door::{DoorError, Field, door};
 pub use drive::{ProbeError, run};
 pub use report::{Finding, Outcome, Report};

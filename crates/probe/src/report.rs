@@ -66,6 +66,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// More findings, each at its number.
+    pub fn add(&mut self, more: Vec<Finding>) {
+        self.probes.extend(more);
+        self.probes.sort_by_key(|finding| finding.id);
+    }
+
     /// How many probes ended so.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.probes.iter().filter(|finding| finding.outcome == outcome).count()

@@ -145,7 +145,7 @@ fn folder() -> Result<TempDir, StageError> {
     Ok(folder)
 }
 
-fn random() -> io::Result<String> {
+pub(crate) fn random() -> io::Result<String> {
     let mut bytes = [0u8; 12];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(format!(

@@ -14,6 +14,7 @@ use crate::door::Door;
 use crate::follow::{Followed, Nobody};
 use crate::pipe::{Pipe, PipeError, Progress};
 use crate::running::Sandbox;
+use crate::tunnel::Tunnel;
 use crate::verdict::{Limit, Usage, Verdict, Violation};
 
 /// An engine is warm within milliseconds, a Python within tens of them.
@@ -31,6 +32,22 @@ pub struct Task {
     pub door: Option<Door>,
     /// How long it may take, where that is less than the place allows.
     pub wall: Option<Duration>,
+    /// Its way to the network, for programs and scripts in a place made for it; `None`: none.
+    pub network: Option<Network>,
+}
+
+/// A way to the network: a port of the sandbox's loopback, [`NETWORK_PORT`](crate::NETWORK_PORT), whose connections are
+/// handed over one by one.
+#[derive(Debug)]
+pub struct Network {
+    /// Variables beside those of the place; where both have one, this one counts.
+    pub env: Vec<(String, String)>,
+    /// Certificates, as PEM of at most 16 KiB, that programs are to trust beside the usual ones: together they are in
+    /// `/run/ringfence/ca.pem`.
+    pub trust: String,
+    /// Who takes the connections, of which at most 256 exist at a time. While there is no room they wait; when nobody is
+    /// there any more they are reset.
+    pub tunnels: mpsc::Sender<Tunnel>,
 }
 
 /// Code or program.
@@ -161,6 +178,9 @@ pub enum RunError {
     /// The child did not come up.
     #[error("the engine did not start")]
     NotPrepared,
+    /// A network for a place that has none.
+    #[error("the place was made without a network")]
+    NoNetwork,
     /// No Python on this host.
     #[error("there is no Python on this machine")]
     NoPython,
@@ -171,7 +191,8 @@ pub enum RunError {
 pub(crate) struct Prepared {
     pub(crate) number: u32,
     pub(crate) language: Language,
-    pub(crate) pipe: Pipe,
+    /// Boxed, for it is large and moves with every future that holds it.
+    pub(crate) pipe: Box<Pipe>,
     pub(crate) leaf: Option<Leaf>,
 }
 
@@ -180,7 +201,7 @@ impl Prepared {
         Ok(Prepared {
             number,
             language,
-            pipe: Pipe::new(end)?,
+            pipe: Box::new(Pipe::new(end)?),
             leaf,
         })
     }

@@ -1,11 +1,16 @@
 //! What goes into an execution: the job, its source, and standard input as it comes.
 
-use ringfence_wire::{Job, JobKind, List, StdinMode, Stream, Text, ToChild, VERSION};
+use std::collections::BTreeMap;
+
+use ringfence_wire::{self as wire, Environment, Job, JobKind, List, StdinMode, Stream, Text, ToChild, VERSION};
 use tokio::sync::mpsc;
 
 use crate::execution::{RunError, Task, TaskKind};
 use crate::pipe::{Pipe, PipeError};
 use crate::running::Sandbox;
+
+/// Where programs find their proxy on 127.0.0.1.
+pub const NETWORK_PORT: u16 = 3128;
 
 /// What still has to go in: the source, then standard input as it comes.
 pub(crate) struct Feed {
@@ -22,6 +27,9 @@ impl Feed {
         let (job, source) = job(sandbox, &task)?;
         let stdin_open = task.stdin.is_some();
         pipe.give(&ToChild::Job(job))?;
+        if let Some(network) = task.network {
+            pipe.allow_tunnels(network.tunnels);
+        }
         let source_open = !matches!(task.kind, TaskKind::Program { .. });
         Ok(Feed {
             source,
@@ -116,27 +124,47 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
             (JobKind::Program { argv: all }, Vec::new())
         }
     };
-    let env = sandbox.spec.env.iter().map(|(name, value)| {
-        Ok((
-            Text::new(name.as_str()).map_err(|_| too_large("env"))?,
-            text(value, "env")?,
-        ))
-    });
-    let env = env.collect::<Result<Vec<_>, RunError>>()?;
     let stdin = if task.stdin.is_some() {
         StdinMode::Stream
     } else {
         StdinMode::Empty
     };
-    let env = List::new(env).map_err(|_| too_large("env"))?;
+    let network = match &task.network {
+        Some(_) if !sandbox.spec.network => return Err(RunError::NoNetwork),
+        Some(network) => Some(wire::Network {
+            port: NETWORK_PORT,
+            trust: Text::new(network.trust.as_str()).map_err(|_| too_large("certificates"))?,
+        }),
+        None => None,
+    };
     Ok((
         Job {
             version: VERSION,
             kind,
             cwd: Text::cut("/workspace"),
-            env,
+            env: environment(sandbox, task)?,
             stdin,
+            network,
         },
         source,
     ))
+}
+
+/// That of the place, and what comes with the network.
+fn environment(sandbox: &Sandbox, task: &Task) -> Result<Environment, RunError> {
+    let too_large = || RunError::Job { what: "env".to_owned() };
+    let more = task.network.iter().flat_map(|network| &network.env);
+    let all: BTreeMap<&str, &str> = sandbox
+        .spec
+        .env
+        .iter()
+        .chain(more)
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let env = all
+        .into_iter()
+        .map(|(name, value)| Ok((Text::try_from(name)?, Text::try_from(value)?)))
+        .collect::<Result<Vec<_>, wire::TooLong>>()
+        .map_err(|_| too_large())?;
+    List::new(env).map_err(|_| too_large())
 }

@@ -133,6 +133,7 @@ pub(crate) async fn follow(
         }
         verdict => verdict?,
     };
+    prepared.pipe.end_tunnels();
     if prepared.leaf.is_none() {
         // The last look while its processes are still there to be looked at.
         course.watched.note_processes(sandbox);
@@ -176,6 +177,7 @@ impl Course<'_> {
             taken.exchange.hand_over(pipe);
             self.clock.waits(taken.exchange.is_pending());
             self.feed.pump(pipe)?;
+            pipe.serve_tunnels();
             pipe.send()?;
             tokio::select! {
                 // In this order: an end that was asked for is never late because of a flood.
@@ -212,6 +214,7 @@ impl Course<'_> {
                     }
                 }
                 writable = pipe.writable(), if pipe.wants_to_write() => writable.map_err(PipeError::Socket)?,
+                () = pipe.tunnels_stir(), if pipe.has_tunnels() => {}
                 piece = self.feed.next_piece(), if self.feed.wants_a_piece(pipe) => self.feed.take(piece),
             }
         }

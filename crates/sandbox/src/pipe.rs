@@ -10,8 +10,11 @@ use ringfence_wire::{
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
 
 use crate::door::{Answered, Ask, Asked, Refusal};
+use crate::tunnel::Tunnel;
+use crate::tunnels::Tunnels;
 
 /// Answers wait here only so far: more stay behind the door until the child has read.
 const ANSWERS_WAITING: usize = 256;
@@ -80,6 +83,7 @@ pub(crate) struct Pipe {
     bodies: Bodies<(u32, Ask)>,
     answers: Letters<ToChild>,
     outcome: Option<Outcome>,
+    tunnels: Option<Tunnels>,
     /// The child does not read any more: nothing is owed to it.
     deaf: bool,
 }
@@ -100,6 +104,7 @@ impl Pipe {
             bodies: Bodies::new(),
             answers: Letters::new(Stream::Answered),
             outcome: None,
+            tunnels: None,
             deaf: false,
         })
     }
@@ -147,6 +152,35 @@ impl Pipe {
             Err(refusal) => (Answer::Refused(refusal.into()), Vec::new()),
         };
         self.answers.push(ToChild::Return(Return { number, answer }), rest);
+    }
+
+    /// Lets the program make connections, which are handed over as tunnels.
+    pub(crate) fn allow_tunnels(&mut self, offered: mpsc::Sender<Tunnel>) {
+        self.tunnels = Some(Tunnels::new(offered));
+    }
+
+    pub(crate) fn has_tunnels(&self) -> bool {
+        self.tunnels.is_some()
+    }
+
+    /// Moves what was done with tunnels since the last time.
+    pub(crate) fn serve_tunnels(&mut self) {
+        if let Some(tunnels) = &mut self.tunnels {
+            tunnels.serve(&mut self.inbound, &mut self.outbound);
+        }
+    }
+
+    /// Waits until something was done with one.
+    pub(crate) async fn tunnels_stir(&self) {
+        match &self.tunnels {
+            Some(tunnels) => tunnels.stirs().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The execution is over, and so are its tunnels.
+    pub(crate) fn end_tunnels(&mut self) {
+        self.tunnels = None;
     }
 
     /// Whether more answers may come from behind the door.
@@ -246,6 +280,10 @@ impl Pipe {
                                 Body::Streamed { bytes } => self.bodies.announce((number, ask), bytes),
                             }
                         }
+                        FromChild::Open { tunnel } => {
+                            let tunnels = self.tunnels.as_mut().ok_or(OutOfTurn::Child)?;
+                            tunnels.open(tunnel, &mut self.inbound, &mut self.outbound)?;
+                        }
                     }
                     continue;
                 }
@@ -267,6 +305,13 @@ impl Pipe {
                     (stream, bytes.len())
                 }
                 Some(Item::End { .. }) => continue,
+                Some(Item::Tunnel { tunnel, carried }) => {
+                    if let Some(tunnels) = &mut self.tunnels {
+                        let heard = tunnels.hear(tunnel, carried, self.outbound.tunnels_mut());
+                        heard.map_err(ProtocolError::from)?;
+                    }
+                    continue;
+                }
                 Some(Item::Credit(credit)) => {
                     self.outbound.credit(credit)?;
                     continue;

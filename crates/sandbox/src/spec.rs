@@ -17,6 +17,9 @@ const MOST_IN_MEMORY: u64 = 256 << 20;
 const DEFAULT_QUOTA: u64 = 64 << 20;
 /// `/dev/shm`, for programs that share memory among themselves.
 const SHARED_MEMORY: u64 = 16 << 20;
+/// Where programs with a network find what they need for it: certificates.
+const NETWORK_PLACE: &str = "/run/ringfence";
+const NETWORK_BYTES: u64 = 4 << 20;
 const INODE_EVERY: u64 = 4096;
 
 /// What the operator's machine adds to a policy.
@@ -38,6 +41,8 @@ pub struct Spec {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) limits: policy::Limits,
     pub(crate) python: Option<PathBuf>,
+    /// Programs may have a way to the network.
+    pub(crate) network: bool,
     /// A folder of the host's is shown as it was when the spec was made.
     shows_host: bool,
     digest: String,
@@ -148,6 +153,7 @@ impl Spec {
             env: environment(policy),
             limits: policy.limits().clone(),
             python: None,
+            network: policy.net().enabled == Some(true),
             shows_host: false,
             digest: String::new(),
         };
@@ -165,6 +171,15 @@ impl Spec {
         };
         spec.places.push(shared);
         spec.add_writable("/dev/shm", SHARED_MEMORY, WritableKind::Memory);
+        if spec.network {
+            spec.places.push(Place::Memory {
+                to: NETWORK_PLACE.to_owned(),
+                bytes: NETWORK_BYTES,
+                inodes: 16,
+                programs: Programs::Never,
+            });
+            spec.add_writable(NETWORK_PLACE, NETWORK_BYTES, WritableKind::Memory);
+        }
         spec.writable.sort_by_key(|place| place.path != "/workspace");
         spec.digest = spec.digest_of(policy, options);
         Ok(spec)
@@ -198,11 +213,11 @@ impl Spec {
         self.writable.iter().any(|place| place.kind == WritableKind::Folder)
     }
 
-    /// Only what makes a place: rules about tools or the network are held elsewhere.
+    /// Only what makes a place: rules about tools, and which hosts are for whom, are held elsewhere.
     fn digest_of(&self, policy: &Policy, options: &Options) -> String {
         let mut hasher = blake3::Hasher::new();
         let (fs, env, limits) = (policy.fs(), policy.env(), policy.limits());
-        hasher.update(format!("{fs:?} {env:?} {limits:?} {:?}", options.python).as_bytes());
+        hasher.update(format!("{fs:?} {env:?} {limits:?} {:?} {}", options.python, self.network).as_bytes());
         if self.has_folders() {
             hasher.update(format!("{:?}", options.folders).as_bytes());
         }

@@ -9,8 +9,12 @@ pub mod calls;
 pub mod conformance;
 pub mod discovery;
 pub mod doors;
+#[cfg(feature = "internet")]
+pub mod egress;
 pub mod front;
 pub mod hygiene;
+#[cfg(feature = "internet")]
+pub mod internet;
 pub mod model;
 pub mod peer;
 pub mod peers;

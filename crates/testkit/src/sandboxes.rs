@@ -34,6 +34,7 @@ pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value:
                 stdin: None,
                 door: None,
                 wall: None,
+                network: None,
             },
             &mut Nobody,
             &mut stop,

@@ -53,6 +53,15 @@ pub enum Unfit {
         /// Its length.
         bytes: usize,
     },
+    /// A number that no tunnel has.
+    #[error("there can be no tunnel {number}")]
+    Tunnel {
+        /// The number.
+        number: u16,
+    },
+    /// Something of the network for code, which has none.
+    #[error("code has no network")]
+    Network,
     /// A text that no program can be given.
     #[error("a NUL byte in an argument, a path or the environment")]
     Nul,

@@ -1,7 +1,5 @@
 //! The eight bytes before every payload. A header that does not say exactly what its kind allows never becomes a [`Header`].
 
-use crate::stream::Stream;
-
 /// Bytes of a header: length `u32`, stream `u16`, kind `u8`, zero `u8`, all little-endian.
 pub const HEADER: usize = 8;
 
@@ -26,6 +24,8 @@ pub enum Kind {
     End = 2,
     /// The receiver of a stream allows so many more bytes.
     Credit = 3,
+    /// The sender says no more of a tunnel.
+    Close = 4,
 }
 
 /// What is wrong with a header.
@@ -86,7 +86,7 @@ impl Header {
         }
         let fits = match kind {
             Kind::Control | Kind::Data => length > 0,
-            Kind::End => length == 0,
+            Kind::End | Kind::Close => length == 0,
             Kind::Credit => length == CREDIT_LENGTH,
         };
         if fits {
@@ -97,12 +97,8 @@ impl Header {
     }
 
     /// A header for a frame that is right by construction.
-    pub(crate) fn on(stream: Stream, kind: Kind, length: u32) -> Self {
-        Self {
-            length,
-            stream: stream.id(),
-            kind,
-        }
+    pub(crate) fn on(stream: u16, kind: Kind, length: u32) -> Self {
+        Self { length, stream, kind }
     }
 
     /// Parses what stands before a payload.
@@ -113,6 +109,7 @@ impl Header {
             1 => Kind::Data,
             2 => Kind::End,
             3 => Kind::Credit,
+            4 => Kind::Close,
             kind => return Err(FrameError::UnknownKind { kind }),
         };
         if reserved != 0 {

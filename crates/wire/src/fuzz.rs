@@ -8,6 +8,7 @@ use crate::order::{Order, Report};
 use crate::outbound::Outbound;
 use crate::outcome::FromChild;
 use crate::stream::{Side, Stream, WINDOW};
+use crate::tunnel::{Carried, Leaving, TunnelId};
 
 /// Feeds a pipe's receiving half. The first byte chooses the side, the second how the rest is cut up.
 ///
@@ -43,10 +44,23 @@ pub fn fuzz_inbound(bytes: &[u8]) {
 fn drain(inbound: &mut Inbound, outbound: &mut Outbound) -> bool {
     loop {
         let mut gone: Option<(Stream, usize)> = None;
+        let mut opened: Option<TunnelId> = None;
+        let mut through: Option<(TunnelId, usize)> = None;
         match inbound.next() {
             Err(_) => return false,
             Ok(None) => return true,
-            Ok(Some(Item::Control(payload))) => fuzz_messages(payload),
+            Ok(Some(Item::Control(payload))) => {
+                fuzz_messages(payload);
+                if let Ok(FromChild::Open { tunnel }) = decode(payload) {
+                    opened = Some(tunnel);
+                }
+            }
+            Ok(Some(Item::Tunnel { tunnel, carried })) => {
+                if let Carried::Data(bytes) = carried {
+                    through = Some((tunnel, bytes.len()));
+                }
+                echo(outbound.tunnels_mut(), tunnel, carried);
+            }
             Ok(Some(Item::Data { stream, bytes })) => gone = Some((stream, bytes.len())),
             Ok(Some(Item::End { stream })) => assert!(inbound.ended(stream), "an end is kept"),
             Ok(Some(Item::Credit(credit))) => {
@@ -59,8 +73,43 @@ fn drain(inbound: &mut Inbound, outbound: &mut Outbound) -> bool {
         {
             outbound.grant(credit);
         }
-        let written = outbound.chunk().len();
-        outbound.advance(written);
+        if let Some(tunnel) = opened {
+            if inbound.open(tunnel).is_err() {
+                return false;
+            }
+            assert!(outbound.open(tunnel).is_ok(), "both halves are closed together here");
+        }
+        if let Some((tunnel, bytes)) = through
+            && let Some(grant) = inbound.tunnels_mut().consumed(tunnel, bytes)
+        {
+            outbound.tunnels_mut().grant(tunnel, grant);
+        }
+        while outbound.pending() {
+            let written = outbound.chunk().len();
+            assert!(written > 0, "pending means something to write");
+            outbound.advance(written);
+        }
+    }
+}
+
+/// Sends back what came through a tunnel, and closes it when it ends.
+fn echo(leaving: &mut Leaving, tunnel: TunnelId, carried: Carried<'_>) {
+    match carried {
+        Carried::Data(bytes) => {
+            leaving.data(tunnel, bytes);
+        }
+        Carried::End => {
+            leaving.end(tunnel);
+            leaving.close(tunnel);
+        }
+        Carried::Credit(grant) => {
+            let refused = leaving.credit(tunnel, grant).is_err();
+            assert!(
+                refused || grant <= WINDOW || !leaving.is_open(tunnel),
+                "too large a grant"
+            );
+        }
+        Carried::Close => leaving.reset(tunnel),
     }
 }
 

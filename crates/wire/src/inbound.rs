@@ -1,67 +1,13 @@
 //! Bytes from a peer, turned into checked items. The peer is hostile: the first thing wrong ends the conversation for good,
 //! and nothing it sends makes this hold more than one frame.
 
+use crate::error::ProtocolError;
 use crate::frame::{FrameError, HEADER, Header, Kind, MAX_PAYLOAD};
 use crate::stream::{Cap, Credit, STREAMS, Side, Stream, WINDOW};
+use crate::tunnel::{Arriving, Carried, TunnelError, TunnelId};
 
 /// What a buffer starts with. It grows when a larger frame comes: most pipes never see one.
 const FIRST_ROOM: usize = 4 * 1024;
-
-/// What a peer did wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProtocolError {
-    /// A header that no frame may have.
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    /// The bytes ended within a frame.
-    #[error("the input ended within a frame, with {held} bytes of it")]
-    CutShort {
-        /// Bytes of the frame that did come.
-        held: usize,
-    },
-    /// A stream that does not exist.
-    #[error("there is no stream {stream}")]
-    UnknownStream {
-        /// The number in the header.
-        stream: u16,
-    },
-    /// A stream that this peer does not send, or credit for one that it does.
-    #[error("the peer may not send this on {stream}")]
-    WrongWay {
-        /// The stream.
-        stream: Stream,
-    },
-    /// Bytes or a second end after a stream's end.
-    #[error("{stream} goes on after its end")]
-    AfterEnd {
-        /// The stream.
-        stream: Stream,
-    },
-    /// More bytes than were granted.
-    #[error("{stream} is {excess} bytes over its credit")]
-    BeyondCredit {
-        /// The stream.
-        stream: Stream,
-        /// How many too many.
-        excess: usize,
-    },
-    /// More bytes than the stream may have in all.
-    #[error("{stream} is longer than {cap} bytes")]
-    BeyondCap {
-        /// The stream.
-        stream: Stream,
-        /// What it may have.
-        cap: u64,
-    },
-    /// A grant of nothing, or of more than was ever consumed.
-    #[error("a grant of {grant} bytes for {stream} makes no sense")]
-    BadGrant {
-        /// The stream.
-        stream: Stream,
-        /// The grant.
-        grant: u32,
-    },
-}
 
 /// One frame, checked. Its bytes stay in the buffer until the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +28,13 @@ pub enum Item<'a> {
     },
     /// The peer has room again: for [`Outbound::credit`](crate::Outbound::credit).
     Credit(Credit),
+    /// Something of a tunnel.
+    Tunnel {
+        /// Which.
+        tunnel: TunnelId,
+        /// What it brings.
+        carried: Carried<'a>,
+    },
 }
 
 /// The receiving half of a pipe.
@@ -94,6 +47,7 @@ pub struct Inbound {
     start: usize,
     end: usize,
     streams: [Receiving; STREAMS],
+    tunnels: Arriving,
     failed: Option<ProtocolError>,
 }
 
@@ -142,6 +96,7 @@ impl Inbound {
                 cap: stream.cap(),
                 ended: false,
             }),
+            tunnels: Arriving::default(),
             failed: None,
         }
     }
@@ -257,6 +212,24 @@ impl Inbound {
         Some(Credit { stream, grant })
     }
 
+    /// A tunnel was opened: by the peer's message, or by one that this side sends. An error stays, like any other.
+    pub fn open(&mut self, tunnel: TunnelId) -> Result<(), ProtocolError> {
+        self.tunnels.open(tunnel).map_err(|error| {
+            self.failed = Some(error.into());
+            error.into()
+        })
+    }
+
+    /// The receiving halves of tunnels.
+    pub fn tunnels(&self) -> &Arriving {
+        &self.tunnels
+    }
+
+    /// The same, to say what is consumed.
+    pub fn tunnels_mut(&mut self) -> &mut Arriving {
+        &mut self.tunnels
+    }
+
     /// The header at the front, if its bytes are there.
     fn peek(&self) -> Option<Result<Header, FrameError>> {
         self.buffer[self.start..self.end]
@@ -284,6 +257,12 @@ impl Inbound {
                     return Err(ProtocolError::BadGrant { stream, grant: 0 });
                 }
             }
+            Checked::Tunnel(tunnel, kind) => {
+                if kind == Kind::Credit && self.grant(&range) == 0 {
+                    return Err(TunnelError::BadGrant { tunnel, grant: 0 }.into());
+                }
+                self.tunnels.book(tunnel, header);
+            }
         }
         Ok(Some((checked, range)))
     }
@@ -300,6 +279,15 @@ impl Inbound {
                 stream,
                 grant: self.grant(&range),
             }),
+            Checked::Tunnel(tunnel, kind) => {
+                let carried = match kind {
+                    Kind::Credit => Carried::Credit(self.grant(&range)),
+                    Kind::End => Carried::End,
+                    Kind::Close => Carried::Close,
+                    Kind::Control | Kind::Data => Carried::Data(&self.buffer[range]),
+                };
+                Item::Tunnel { tunnel, carried }
+            }
         }
     }
 
@@ -315,12 +303,16 @@ impl Inbound {
             return Ok(Checked::Control);
         }
         let id = header.stream();
+        if let Some(tunnel) = TunnelId::from_id(id) {
+            self.tunnels.check(tunnel, header)?;
+            return Ok(Checked::Tunnel(tunnel, header.kind()));
+        }
         let unknown = ProtocolError::UnknownStream { stream: id };
         let stream = Stream::from_id(id).ok_or(unknown)?;
         let receiving = &self.streams[stream.index()];
         let wanted = match header.kind() {
             Kind::Credit => Way::Out,
-            Kind::Control | Kind::Data | Kind::End => Way::In,
+            Kind::Control | Kind::Data | Kind::End | Kind::Close => Way::In,
         };
         if receiving.way == Way::Absent {
             return Err(unknown);
@@ -333,6 +325,8 @@ impl Inbound {
         }
         match header.kind() {
             Kind::Control => Ok(Checked::Control),
+            // Only tunnels are closed.
+            Kind::Close => Err(ProtocolError::WrongWay { stream }),
             Kind::End => Ok(Checked::End(stream)),
             Kind::Credit => Ok(Checked::Credit(stream)),
             Kind::Data => {
@@ -350,6 +344,7 @@ enum Checked {
     Data(Stream),
     End(Stream),
     Credit(Stream),
+    Tunnel(TunnelId, Kind),
 }
 
 impl Receiving {

@@ -8,13 +8,16 @@ use crate::codec::{Message, Unfit};
 use crate::stream::SOURCE_CAP;
 
 /// The version of this language. The host and its worker are built together, so there is only one at a time.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The most bytes of all arguments together.
 pub const ARGUMENTS_MAX: usize = 48 * 1024;
 
 /// The most arguments.
 const ARGUMENT_COUNT: usize = 4096;
+
+/// The most bytes of certificates that come with a job.
+pub const TRUST_MAX: usize = 16 * 1024;
 
 /// The most variables.
 const VARIABLE_COUNT: usize = 1024;
@@ -75,6 +78,17 @@ pub struct Job {
     pub env: Environment,
     /// What it reads.
     pub stdin: StdinMode,
+    /// Its way to the network; only for programs and scripts.
+    pub network: Option<Network>,
+}
+
+/// The way to the network: a proxy on the sandbox's own loopback, whose connections become tunnels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Where programs find it on 127.0.0.1.
+    pub port: u16,
+    /// Certificates, as PEM, that programs are to trust beside the usual ones.
+    pub trust: Text<TRUST_MAX>,
 }
 
 /// What to run.
@@ -125,6 +139,9 @@ impl Job {
         let texts = self.env.iter().flat_map(|(name, value)| [&**name, &**value]);
         if texts.chain([&*self.cwd]).any(has_nul) {
             return Err(Unfit::Nul);
+        }
+        if self.network.is_some() && matches!(self.kind, JobKind::Code { .. }) {
+            return Err(Unfit::Network);
         }
         if self.env.iter().any(|(name, _)| name.is_empty() || name.contains('=')) {
             return Err(Unfit::EnvironmentName);

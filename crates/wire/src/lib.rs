@@ -2,7 +2,7 @@
 //!
 //! Everything a worker sends is hostile until it went through here. Two conversations exist: orders and reports with the
 //! sandbox's first process ([`Order`], [`Report`]), and the pipe of one execution ([`ToChild`], [`FromChild`], and the byte
-//! streams of [`Stream`]). Both are frames of at most 64 KiB; control frames overtake streams, so [`FromChild::Done`] may
+//! streams of [`Stream`], and those of tunnels, which are opened while a program runs). Both are frames of at most 64 KiB; control frames overtake streams, so [`FromChild::Done`] may
 //! arrive before the last byte of output: an execution is over when `Done` *and* the end of every stream were seen.
 //!
 //! This crate does no input or output of its own: [`Inbound`] is fed bytes and yields [`Item`]s, [`Outbound`] is fed messages
@@ -13,6 +13,7 @@ mod bodies;
 mod bounded;
 mod call;
 mod codec;
+mod error;
 mod frame;
 pub mod fuzz;
 mod inbound;
@@ -20,18 +21,24 @@ mod job;
 mod order;
 mod outbound;
 mod outcome;
+mod sending;
 mod stream;
+mod tunnel;
 mod turn;
 
 pub use bodies::{Bodies, Letters};
 pub use bounded::{List, Text, TooLong};
 pub use call::{Answer, Ask, BODY_CAP, Body, CALLS_MAX, Call, INLINE_MAX, Refusal, Return};
 pub use codec::{Message, MessageError, Unfit, decode, encode_frame};
+pub use error::ProtocolError;
 pub use frame::{FrameError, HEADER, Header, Kind, MAX_PAYLOAD};
-pub use inbound::{Inbound, Item, ProtocolError};
-pub use job::{ARGUMENTS_MAX, Arguments, Environment, Job, JobKind, Language, StdinMode, ToChild, VERSION};
+pub use inbound::{Inbound, Item};
+pub use job::{
+    ARGUMENTS_MAX, Arguments, Environment, Job, JobKind, Language, Network, StdinMode, TRUST_MAX, ToChild, VERSION,
+};
 pub use order::{ChildLimits, Order, Preparation, Reason, Report};
 pub use outbound::{CONTROL_QUEUE, Outbound, SendError};
 pub use outcome::{Diagnostic, Fault, FromChild, Outcome, OutcomeKind};
 pub use stream::{Cap, Credit, SOURCE_CAP, Side, Stream, VALUE_CAP, WINDOW};
+pub use tunnel::{Arriving, Carried, Leaving, TUNNELS_MAX, TunnelError, TunnelId};
 pub use turn::{Calls, ChildTurn, Orders, OutOfTurn};

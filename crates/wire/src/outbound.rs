@@ -1,25 +1,15 @@
 //! Messages and streams, turned into bytes for a peer. Control and credit go before everything not yet on its way; streams
 //! take turns; nothing is sent that the peer has not granted; memory is bounded however slow the peer is.
 
-use std::collections::VecDeque;
-
 use crate::codec::{Message, MessageError, encode_frame};
-use crate::frame::{HEADER, Header, Kind, MAX_PAYLOAD};
-use crate::inbound::ProtocolError;
-use crate::stream::{Credit, STREAMS, Side, Stream, WINDOW};
+use crate::error::ProtocolError;
+use crate::frame::{HEADER, MAX_PAYLOAD};
+use crate::sending::{self, Lent, Sending, State, Turn};
+use crate::stream::{Credit, STREAMS, Side, Stream};
+use crate::tunnel::{Leaving, TunnelId};
 
 /// The most bytes of control frames that may wait.
 pub const CONTROL_QUEUE: usize = 256 * 1024;
-
-/// The most bytes of one stream that may wait: more could not be granted anyway.
-const STREAM_QUEUE: usize = WINDOW as usize;
-
-/// Frames up to this many bytes together leave in one write. Copying so little costs less than another system call; a larger
-/// frame leaves in the buffer it was collected in.
-const BATCH: usize = 4 * 1024;
-
-/// What a stream's buffer starts with.
-const FIRST_ROOM: usize = 1024;
 
 /// Why something cannot be sent. All of these are this side's own doing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,38 +46,23 @@ pub struct Outbound {
     position: usize,
     stop: usize,
     /// The stream whose block `flight` is.
-    lent: Option<Stream>,
+    lent: Option<Lender>,
     sending: [Sending; STREAMS],
     /// Grants for the peer's streams that wait.
     owed: [u32; STREAMS],
-    /// The stream whose turn it is, by its index.
+    tunnels: Leaving,
+    /// The stream whose turn it is, by its index; after the last of them it is the tunnels'.
     turn: usize,
 }
 
-#[derive(Debug)]
-struct Sending {
-    credit: u32,
-    queued: usize,
-    blocks: VecDeque<Block>,
-    state: State,
+#[derive(Clone, Copy, Debug)]
+enum Lender {
+    Stream(Stream),
+    Tunnel(TunnelId),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    NotOurs,
-    Open,
-    /// Its end is to be told when its bytes are gone.
-    Ending,
-    Ended,
-}
-
-/// Bytes of a stream with room for a header before them: the room at `start`, then the payload. When part of a payload has
-/// been sent, the room for the next header is the end of that part.
-#[derive(Debug)]
-struct Block {
-    bytes: Vec<u8>,
-    start: usize,
-}
+/// All streams, and the tunnels together.
+const TURNS: usize = STREAMS + 1;
 
 impl Outbound {
     /// The half that `side` of an execution's pipe sends with.
@@ -113,13 +88,9 @@ impl Outbound {
             position: 0,
             stop: 0,
             lent: None,
-            sending: Stream::ALL.map(|stream| Sending {
-                credit: WINDOW,
-                queued: 0,
-                blocks: VecDeque::new(),
-                state: state(stream),
-            }),
+            sending: Stream::ALL.map(|stream| Sending::new(state(stream))),
             owed: [0; STREAMS],
+            tunnels: Leaving::default(),
             turn: 0,
         }
     }
@@ -142,37 +113,17 @@ impl Outbound {
 
     /// Queues as many bytes as there is room for, and says how many.
     pub fn data(&mut self, stream: Stream, bytes: &[u8]) -> Result<usize, SendError> {
-        let sending = self.open(stream)?;
-        let count = bytes.len().min(STREAM_QUEUE - sending.queued);
-        let mut rest = &bytes[..count];
-        while !rest.is_empty() {
-            let room = sending.blocks.back().map_or(0, Block::room);
-            if room == 0 {
-                sending.blocks.push_back(Block::with_room_for(rest.len()));
-                continue;
-            }
-            let (now, later) = rest.split_at(room.min(rest.len()));
-            if let Some(block) = sending.blocks.back_mut() {
-                block.bytes.extend_from_slice(now);
-            }
-            rest = later;
-        }
-        sending.queued += count;
-        Ok(count)
+        Ok(self.ours(stream)?.push(bytes))
     }
 
     /// How many bytes [`data`](Self::data) would take now.
     pub fn room(&self, stream: Stream) -> usize {
-        let sending = &self.sending[stream.index()];
-        match sending.state {
-            State::Open => STREAM_QUEUE - sending.queued,
-            State::NotOurs | State::Ending | State::Ended => 0,
-        }
+        self.sending[stream.index()].room()
     }
 
     /// No more bytes will come; what is queued goes first.
     pub fn end(&mut self, stream: Stream) -> Result<(), SendError> {
-        self.open(stream)?.state = State::Ending;
+        self.ours(stream)?.state = State::Ending;
         Ok(())
     }
 
@@ -183,12 +134,10 @@ impl Outbound {
         if sending.state == State::NotOurs {
             return Err(ProtocolError::WrongWay { stream });
         }
-        match sending.credit.checked_add(grant) {
-            Some(credit) if credit <= WINDOW && grant > 0 => {
-                sending.credit = credit;
-                Ok(())
-            }
-            _ => Err(ProtocolError::BadGrant { stream, grant }),
+        if sending.add_credit(grant) {
+            Ok(())
+        } else {
+            Err(ProtocolError::BadGrant { stream, grant })
         }
     }
 
@@ -199,18 +148,33 @@ impl Outbound {
         *owed = owed.saturating_add(credit.grant);
     }
 
+    /// The sending halves of tunnels.
+    pub fn tunnels(&self) -> &Leaving {
+        &self.tunnels
+    }
+
+    /// The same, to send with.
+    pub fn tunnels_mut(&mut self) -> &mut Leaving {
+        &mut self.tunnels
+    }
+
+    /// A tunnel was opened: by the peer's message, or by one that this side sends next.
+    pub fn open(&mut self, tunnel: TunnelId) -> Result<(), ProtocolError> {
+        Ok(self.tunnels.open(tunnel)?)
+    }
+
     /// Whether [`chunk`](Self::chunk) has something.
     pub fn pending(&self) -> bool {
         self.position < self.stop
             || !self.control.is_empty()
             || self.owed.iter().any(|owed| *owed > 0)
             || self.sending.iter().any(Sending::ready)
+            || self.tunnels.pending()
     }
 
     /// Whether everything queued has left, also what waited for credit.
     pub fn flushed(&self) -> bool {
-        let empty = |sending: &Sending| sending.queued == 0 && sending.state != State::Ending;
-        !self.pending() && self.sending.iter().all(empty)
+        !self.pending() && self.sending.iter().all(Sending::is_flushed) && self.tunnels.is_flushed()
     }
 
     /// Bytes to write now; empty when there are none, or none that the peer has granted.
@@ -230,7 +194,7 @@ impl Outbound {
         }
     }
 
-    fn open(&mut self, stream: Stream) -> Result<&mut Sending, SendError> {
+    fn ours(&mut self, stream: Stream) -> Result<&mut Sending, SendError> {
         let sending = &mut self.sending[stream.index()];
         match sending.state {
             State::Open => Ok(sending),
@@ -241,14 +205,16 @@ impl Outbound {
 
     /// Everything on its way is written: what was behind it in the same block goes back to the head of its stream.
     fn land(&mut self) {
-        if let Some(stream) = self.lent.take()
-            && self.stop < self.flight.len()
-        {
-            let block = Block {
-                bytes: std::mem::take(&mut self.flight),
-                start: self.stop - HEADER,
-            };
-            self.sending[stream.index()].blocks.push_front(block);
+        match self.lent.take() {
+            Some(Lender::Stream(stream)) if self.stop < self.flight.len() => {
+                let bytes = std::mem::take(&mut self.flight);
+                self.sending[stream.index()].give_back(bytes, self.stop);
+            }
+            Some(Lender::Tunnel(tunnel)) => {
+                let bytes = std::mem::take(&mut self.flight);
+                self.tunnels.give_back(tunnel, bytes, self.stop);
+            }
+            Some(Lender::Stream(_)) | None => {}
         }
         self.flight.clear();
         self.position = 0;
@@ -261,18 +227,21 @@ impl Outbound {
         for stream in Stream::ALL {
             let grant = std::mem::take(&mut self.owed[stream.index()]);
             if grant > 0 {
-                let header = Header::on(stream, Kind::Credit, 4);
-                self.flight.extend_from_slice(&header.write());
-                self.flight.extend_from_slice(&grant.to_le_bytes());
+                sending::add_grant(stream.id(), grant, &mut self.flight);
             }
         }
+        self.tunnels.add_grants(&mut self.flight);
         let mut passed = 0;
-        while passed < STREAMS {
-            match self.take_turn(Stream::ALL[self.turn]) {
-                Turn::Passed => passed += 1,
-                Turn::Added => passed = 0,
-                Turn::Waits => break,
-                Turn::Lent => {
+        while passed < TURNS {
+            match self.take_turn() {
+                (Turn::Passed, _) => passed += 1,
+                (Turn::Added, _) => passed = 0,
+                (Turn::Waits, _) => break,
+                (Turn::Lent(Lent { bytes, start, stop }), lender) => {
+                    self.flight = bytes;
+                    self.position = start;
+                    self.stop = stop;
+                    self.lent = lender;
                     self.pass_turn();
                     return;
                 }
@@ -283,97 +252,18 @@ impl Outbound {
     }
 
     fn pass_turn(&mut self) {
-        self.turn = (self.turn + 1) % STREAMS;
+        self.turn = (self.turn + 1) % TURNS;
     }
 
-    /// Sends the next frame of a stream along, if it has one and there is room.
-    fn take_turn(&mut self, stream: Stream) -> Turn {
-        let sending = &mut self.sending[stream.index()];
-        let batched = self.flight.len();
-        let Some(block) = sending.blocks.front_mut() else {
-            if sending.state != State::Ending {
-                return Turn::Passed;
-            }
-            if batched > 0 && batched + HEADER > BATCH {
-                return Turn::Waits;
-            }
-            sending.state = State::Ended;
-            self.flight.extend_from_slice(&Header::on(stream, Kind::End, 0).write());
-            return Turn::Added;
+    /// Sends the next frame of whoever's turn it is along.
+    fn take_turn(&mut self) -> (Turn, Option<Lender>) {
+        let flight = &mut self.flight;
+        let Some(stream) = Stream::ALL.get(self.turn).copied() else {
+            let (turn, tunnel) = self.tunnels.take_turn(flight);
+            return (turn, tunnel.map(Lender::Tunnel));
         };
-        let count = block.payload().min(sending.credit);
-        if count == 0 {
-            return Turn::Passed;
-        }
-        let bytes = count as usize;
-        let fits = batched + HEADER + bytes <= BATCH;
-        if !fits && batched > 0 {
-            return Turn::Waits;
-        }
-        sending.credit -= count;
-        sending.queued -= bytes;
-        let start = block.start;
-        let stop = start + HEADER + bytes;
-        let header = Header::on(stream, Kind::Data, count);
-        block.bytes[start..start + HEADER].copy_from_slice(&header.write());
-        if fits {
-            self.flight.extend_from_slice(&block.bytes[start..stop]);
-            block.start += bytes;
-            if block.payload() == 0 {
-                sending.blocks.pop_front();
-            }
-            return Turn::Added;
-        }
-        if let Some(block) = sending.blocks.pop_front() {
-            self.flight = block.bytes;
-        }
-        self.position = start;
-        self.stop = stop;
-        self.lent = Some(stream);
-        Turn::Lent
-    }
-}
-
-/// What a stream did with its turn.
-enum Turn {
-    /// It had nothing that may be sent.
-    Passed,
-    /// Its frame is in the batch.
-    Added,
-    /// Its frame is too large for what is in the batch already.
-    Waits,
-    /// Its block is what flies now.
-    Lent,
-}
-
-impl Sending {
-    /// Whether it would use a turn.
-    fn ready(&self) -> bool {
-        if self.blocks.is_empty() {
-            self.state == State::Ending
-        } else {
-            self.credit > 0
-        }
-    }
-}
-
-impl Block {
-    fn with_room_for(bytes: usize) -> Self {
-        let room = bytes.clamp(FIRST_ROOM, MAX_PAYLOAD);
-        let mut block = Vec::with_capacity(HEADER + room);
-        block.extend_from_slice(&[0; HEADER]);
-        Self { bytes: block, start: 0 }
-    }
-
-    /// How many bytes may be added to it.
-    fn room(&self) -> usize {
-        HEADER + MAX_PAYLOAD - self.bytes.len()
-    }
-
-    /// How many bytes are to be sent.
-    fn payload(&self) -> u32 {
-        // A block is never larger than a frame.
-        u32::try_from(self.bytes.len() - self.start - HEADER).unwrap_or(u32::MAX)
+        let turn = self.sending[stream.index()].take_turn(stream.id(), flight);
+        (turn, Some(Lender::Stream(stream)))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::bounded::{List, Text};
 use crate::call::Call;
 use crate::codec::{Message, Unfit};
 use crate::frame::MAX_PAYLOAD;
+use crate::tunnel::TunnelId;
 
 const CODE: usize = 64;
 const FAULT_MESSAGE: usize = 8 * 1024;
@@ -40,6 +41,11 @@ pub enum FromChild {
     Done(Outcome),
     /// The program wants something of the outside.
     Call(Call),
+    /// The program has made a connection: what belongs to it comes on the stream of this number.
+    Open {
+        /// One that is not in use.
+        tunnel: TunnelId,
+    },
 }
 
 impl Message for FromChild {
@@ -48,6 +54,7 @@ impl Message for FromChild {
     fn check(&self) -> Result<(), Unfit> {
         match self {
             Self::Call(call) => call.body.check(),
+            Self::Open { tunnel } => tunnel.check(),
             Self::Ready | Self::Started | Self::Done(_) => Ok(()),
         }
     }

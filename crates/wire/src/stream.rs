@@ -9,7 +9,7 @@ pub const SOURCE_CAP: u64 = 8 * 1024 * 1024;
 /// The most bytes of a value's JSON text.
 pub const VALUE_CAP: u64 = 16 * 1024 * 1024;
 
-/// A stream of an execution's pipe. Numbers from 64 on are kept for streams opened while a program runs.
+/// A stream of an execution's pipe. Numbers from 64 on are those of tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Stream {

@@ -83,7 +83,9 @@ impl ChildTurn {
         *self = match (*self, message) {
             (Self::New, FromChild::Ready) => Self::Ready,
             (Self::Given | Self::Started, FromChild::Done(_)) => Self::Done,
-            (Self::Given, FromChild::Started) | (Self::Started, FromChild::Call(_)) => Self::Started,
+            (Self::Given, FromChild::Started) | (Self::Started, FromChild::Call(_) | FromChild::Open { .. }) => {
+                Self::Started
+            }
             (Self::New | Self::Ready | Self::Given | Self::Started | Self::Done, _) => {
                 return Err(OutOfTurn::Child);
             }

@@ -7,10 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use ringfence_jail::inside::{self, Interest};
-use ringfence_wire::{Ask, FromChild, Inbound, Item, Job, Message, Outbound, Side, Stream, ToChild, decode};
+use ringfence_jail::inside::{self, Interest, Readiness};
+use ringfence_wire::{
+    Ask, Carried, FromChild, Inbound, Item, Job, Message, Outbound, Side, Stream, ToChild, TunnelId, decode,
+};
 
 use crate::calls::{Answered, Calls};
+use crate::tunnels::Tunnels;
 
 /// Exit codes that only the host's debugger ever sees: it hears the pipe close.
 const HOST_GONE: i32 = 70;
@@ -31,6 +34,14 @@ pub(crate) struct Pipe {
     /// What came for the program's standard input and was not yet taken.
     stdin: Vec<u8>,
     calls: Calls,
+    tunnels: Option<Tunnels>,
+}
+
+/// What bytes that came belonged to, and how many of them are gone.
+enum Gone {
+    Nothing,
+    Of(Stream, usize),
+    Through(TunnelId, usize),
 }
 
 impl Pipe {
@@ -46,6 +57,7 @@ impl Pipe {
             source: Vec::new(),
             stdin: Vec::new(),
             calls: Calls::new(),
+            tunnels: None,
         })
     }
 
@@ -170,6 +182,48 @@ impl Pipe {
         self.calls.abandon();
     }
 
+    /// Takes connections on `port` from here on.
+    pub(crate) fn listen(&mut self, port: u16) -> io::Result<()> {
+        self.tunnels = Some(Tunnels::listen(port)?);
+        Ok(())
+    }
+
+    /// Adds the program's connections to what is waited for.
+    pub(crate) fn tunnel_waits<'a>(&'a self, list: &mut Vec<Option<(BorrowedFd<'a>, Interest)>>) {
+        if let Some(tunnels) = &self.tunnels {
+            tunnels.waits(&self.inbound, &self.outbound, list);
+        }
+    }
+
+    /// Whether programs can make connections.
+    pub(crate) fn has_tunnels(&self) -> bool {
+        self.tunnels.is_some()
+    }
+
+    /// Acts on connections that are ready, in the order they were added to the list.
+    pub(crate) fn tunnels_turn(&mut self, ready: &[Readiness]) {
+        if let Some(tunnels) = &mut self.tunnels {
+            tunnels.turn(ready, &mut self.inbound, &mut self.outbound);
+        }
+    }
+
+    /// The program is over: what it said last leaves if it can leave now, and its connections end.
+    pub(crate) fn end_tunnels(&mut self) {
+        let Some(mut tunnels) = self.tunnels.take() else {
+            return;
+        };
+        tunnels.take_last_words(&mut self.inbound, &mut self.outbound);
+        self.send();
+        while self.outbound.pending() {
+            self.wait();
+            self.receive();
+            self.send();
+        }
+        for tunnel in tunnels.left() {
+            self.outbound.tunnels_mut().reset(tunnel);
+        }
+    }
+
     /// What the pipe waits for.
     pub(crate) fn interest(&self) -> Interest {
         if self.outbound.pending() {
@@ -267,7 +321,7 @@ impl Pipe {
     /// An error is the host's nonsense.
     fn take_items(&mut self) -> Result<(), ()> {
         loop {
-            let consumed = match self.inbound.next().map_err(drop)? {
+            let gone = match self.inbound.next().map_err(drop)? {
                 None => return Ok(()),
                 Some(Item::Control(bytes)) => {
                     match decode::<ToChild>(bytes) {
@@ -276,36 +330,52 @@ impl Pipe {
                         Ok(ToChild::Return(returned)) => self.calls.hear(returned).map_err(drop)?,
                         Err(_) => return Err(()),
                     }
-                    None
+                    Gone::Nothing
                 }
                 Some(Item::Data {
                     stream: Stream::Source,
                     bytes,
                 }) => {
                     self.source.extend_from_slice(bytes);
-                    Some((Stream::Source, bytes.len()))
+                    Gone::Of(Stream::Source, bytes.len())
                 }
                 Some(Item::Data {
                     stream: stream @ Stream::Answered,
                     bytes,
                 }) => {
                     self.calls.take(bytes).map_err(drop)?;
-                    Some((stream, bytes.len()))
+                    Gone::Of(stream, bytes.len())
                 }
                 Some(Item::Data { bytes, .. }) => {
                     self.stdin.extend_from_slice(bytes);
-                    None
+                    Gone::Nothing
                 }
-                Some(Item::End { .. }) => None,
+                Some(Item::End { .. }) => Gone::Nothing,
                 Some(Item::Credit(credit)) => {
                     self.outbound.credit(credit).map_err(drop)?;
-                    None
+                    Gone::Nothing
+                }
+                Some(Item::Tunnel { tunnel, carried }) => {
+                    let heard = match (&mut self.tunnels, carried) {
+                        (Some(tunnels), carried) => tunnels.hear(tunnel, carried, &mut self.outbound),
+                        (None, Carried::Credit(grant)) => self.outbound.tunnels_mut().credit(tunnel, grant).map(|()| 0),
+                        (None, _) => Ok(0),
+                    };
+                    Gone::Through(tunnel, heard.map_err(drop)?)
                 }
             };
-            if let Some((stream, count)) = consumed
-                && let Some(credit) = self.inbound.consumed(stream, count)
-            {
-                self.outbound.grant(credit);
+            match gone {
+                Gone::Of(stream, count) => {
+                    if let Some(credit) = self.inbound.consumed(stream, count) {
+                        self.outbound.grant(credit);
+                    }
+                }
+                Gone::Through(tunnel, count) if count > 0 => {
+                    if let Some(grant) = self.inbound.tunnels_mut().consumed(tunnel, count) {
+                        self.outbound.tunnels_mut().grant(tunnel, grant);
+                    }
+                }
+                Gone::Through(..) | Gone::Nothing => {}
             }
         }
     }

@@ -10,6 +10,7 @@ use ringfence_jail::inside::{self, Ending, Patience, Side};
 use ringfence_wire::{FromChild, Job, JobKind, Outcome, OutcomeKind, StdinMode, Stream};
 
 use crate::child::{plain_fault, plain_outcome};
+use crate::network;
 use crate::pipe::Pipe;
 use crate::relay::{Over, Relay, Sign};
 
@@ -31,7 +32,7 @@ pub(crate) fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     pipe.tell(&FromChild::Ready);
     let (job, source) = pipe.job();
     pipe.tell_along(&FromChild::Started);
-    let outcome = match command(&job, &source) {
+    let outcome = match connect(pipe, &job).and_then(|()| command(&job, &source)) {
         Ok(command) => start_and_watch(pipe, &command, job.stdin),
         Err(outcome) => {
             end_streams(pipe);
@@ -55,6 +56,17 @@ fn reached(memory: u64) -> bool {
 fn end_streams(pipe: &mut Pipe) {
     pipe.end(Stream::Stdout);
     pipe.end(Stream::Stderr);
+}
+
+/// The program's way to the network, if it has one.
+fn connect(pipe: &mut Pipe, job: &Job) -> Result<(), Box<Outcome>> {
+    let Some(wanted) = &job.network else {
+        return Ok(());
+    };
+    network::prepare(pipe, wanted).map_err(|error| {
+        let fault = plain_fault("program.network", &error.to_string(), None);
+        Box::new(plain_outcome(OutcomeKind::Failed, 126, Some(fault)))
+    })
 }
 
 fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {

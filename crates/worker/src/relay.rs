@@ -76,8 +76,10 @@ impl Relay {
     /// Carries until the companion is over; then what is left in the pipes, and the streams' ends.
     pub(crate) fn run(&mut self, pipe: &mut Pipe, companion: &mut impl Companion) -> io::Result<()> {
         loop {
-            let ready = self.wait(pipe, companion)?;
+            let (ready, connections) = self.wait(pipe, companion)?;
             let [host, other, stdin, stdout, stderr] = ready;
+            // Before the host is heard, who may close some of them.
+            pipe.tunnels_turn(&connections);
             if host.read {
                 pipe.receive();
             }
@@ -99,18 +101,28 @@ impl Relay {
         self.drain(pipe)
     }
 
-    fn wait(&self, pipe: &Pipe, companion: &impl Companion) -> io::Result<[Readiness; 5]> {
+    /// What is ready of the five, and of the program's connections.
+    fn wait(&self, pipe: &Pipe, companion: &impl Companion) -> io::Result<([Readiness; 5], Vec<Readiness>)> {
         let room = |end: &Option<io::PipeReader>, stream| end.is_some() && pipe.room(stream) > 0;
         let stdout = self.stdout.as_ref().filter(|_| room(&self.stdout, Stream::Stdout));
         let stderr = self.stderr.as_ref().filter(|_| room(&self.stderr, Stream::Stderr));
         let stdin = self.stdin.as_ref().filter(|_| !pipe.stdin().is_empty());
-        inside::poll([
+        let five = [
             Some((pipe.as_fd(), pipe.interest())),
             companion.interest(pipe).map(|interest| (companion.as_fd(), interest)),
             stdin.map(|end| (end.as_fd(), Interest::Write)),
             stdout.map(|end| (end.as_fd(), Interest::Read)),
             stderr.map(|end| (end.as_fd(), Interest::Read)),
-        ])
+        ];
+        if !pipe.has_tunnels() {
+            return Ok((inside::poll(five)?, Vec::new()));
+        }
+        let mut all = five.to_vec();
+        pipe.tunnel_waits(&mut all);
+        let mut ready = inside::poll_list(&all)?;
+        let connections = ready.split_off(five.len());
+        let five = ready.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok((five, connections))
     }
 
     /// One small write never blocks: the pipe was ready, so it has room for that much.
@@ -154,6 +166,7 @@ impl Relay {
         // More than the largest pipe an ordinary user can have.
         const MOST_LEFT: usize = 2 << 20;
         self.stdin = None;
+        pipe.end_tunnels();
         for stream in [Stream::Stdout, Stream::Stderr] {
             for _ in 0..MOST_LEFT / CHUNK {
                 let end = if stream == Stream::Stdout {

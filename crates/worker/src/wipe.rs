@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The places a program can write to.
-const WRITABLE: [&str; 3] = ["/workspace", "/tmp", "/dev/shm"];
+const WRITABLE: [&str; 4] = ["/workspace", "/tmp", "/dev/shm", "/run/ringfence"];
 
 /// More than this is not emptied but thrown away with the sandbox.
 const MOST_ENTRIES: usize = 4096;
@@ -29,6 +29,12 @@ pub(crate) fn writable_places() -> Result<(), WipeError> {
         .map(Path::new)
         .filter(|place| place.exists())
         .try_for_each(|place| empty(place, &mut left))
+}
+
+/// Empties one folder.
+pub(crate) fn folder(folder: &Path) -> Result<(), WipeError> {
+    let mut left = MOST_ENTRIES;
+    empty(folder, &mut left)
 }
 
 /// Removes what is in `folder`. Links are removed, never followed: their targets are not ours to touch.

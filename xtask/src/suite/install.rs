@@ -16,7 +16,22 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 9] = [
+const NEEDS: [Need; 12] = [
+    Need {
+        package: "curl",
+        files: &["usr/bin/curl", "usr/local/bin/curl"],
+        why: "a client of the network in the sandbox",
+    },
+    Need {
+        package: "python3-pip",
+        files: &["usr/lib/python3/dist-packages/pip", "usr/bin/pip3"],
+        why: "`pip install` in the sandbox",
+    },
+    Need {
+        package: "iproute2",
+        files: &["usr/sbin/ip", "sbin/ip", "usr/bin/ip"],
+        why: "addresses of throw-away network namespaces",
+    },
     Need {
         package: "npm",
         files: &["usr/bin/npm", "usr/local/bin/npm"],
@@ -72,6 +87,8 @@ const NEEDS: [Need; 9] = [
 /// The type checkers that generated stubs are tried against: from npm and from Python's packages, below `target/tools`.
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const TY: &str = "ty==0.0.100";
+/// A client of the network that Python programs use, below `target/tools/requests`.
+const REQUESTS: &str = "requests==2.32.5";
 /// Servers of others that the gateway is tried against, below `target/tools/npm`.
 const SERVERS: [&str; 2] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
@@ -117,6 +134,14 @@ fn checkers(tools: &Path) -> Result<()> {
         checks::run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
         checks::run(Command::new(python.join("bin/pip")).args(["install", "--quiet", TY]))?;
         mark(&snake, TY)?;
+    }
+    let client = tools.join("requests.version");
+    if !marked(&client, REQUESTS) {
+        eprintln!("installing: {REQUESTS}");
+        let mut install = Command::new(python.join("bin/pip"));
+        install.args(["install", "--quiet", "--upgrade", "--target"]);
+        checks::run(install.arg(tools.join("requests")).arg(REQUESTS))?;
+        mark(&client, REQUESTS)?;
     }
     Ok(())
 }

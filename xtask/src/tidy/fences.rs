@@ -13,7 +13,11 @@ const KEPT: [(&str, &[&str], &str); 9] = [
         "only `gateway` speaks to tool servers, only `company` and `server` are one",
     ),
     ("axum", &["server"], "only `server` serves HTTP"),
-    ("hyper", &["server"], "only `server` serves HTTP"),
+    (
+        "hyper",
+        &["gateway", "probe", "server"],
+        "only `server` serves HTTP, `gateway` where it is a proxy, and `probe` in an internet of its own",
+    ),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
     ("sqlx", &["store"], "only `store` links a database"),
     ("rusqlite", &["store"], "only `store` links a database"),

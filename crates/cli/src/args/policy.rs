@@ -14,18 +14,27 @@ pub(crate) enum PolicyCommand {
     /// Show the policy in force, with everything Ringfence adds
     Show(Shown),
     /// Why a tool, host or path is allowed or denied, or what a limit is
-    Explain(Explain),
+    Explain(Box<Explain>),
     /// What changed between two policies, in words
     Diff(Compare),
     /// The JSON Schema of policy files
     Schema,
-    /// The least policy from a session: not built yet
-    #[command(hide = true)]
-    Learn {
-        /// Whatever is given.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        rest: Vec<String>,
-    },
+    /// The least policy that would have allowed what a session tried
+    Learn(Learn),
+}
+
+/// `policy learn`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Learn {
+    /// The session's id; else the newest session
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// The newest session
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) last: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `policy check`.
@@ -64,9 +73,12 @@ pub(crate) struct Explain {
     /// A tool called before
     #[arg(long, value_name = "NAME", requires = "tool")]
     pub(crate) after: Vec<String>,
-    /// May this host be reached?
-    #[arg(long, value_name = "HOST", group = "question")]
+    /// May this host be reached? A URL says scheme, port and path too
+    #[arg(long, value_name = "HOST|URL", group = "question")]
     pub(crate) host: Option<String>,
+    /// By the policy of this session, with what the session tried there
+    #[arg(long, value_name = "ID", requires = "host")]
+    pub(crate) session: Option<String>,
     /// Its port; else the scheme's own
     #[arg(long, requires = "host")]
     pub(crate) port: Option<u16>,

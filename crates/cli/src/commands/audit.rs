@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use ringfence_journal::{Record, Report};
-use ringfence_store::{Contents, Store};
+use ringfence_store::{Contents, Missed, Store};
 use serde_json::json;
 
 use super::{no_session, session_id, store};
@@ -16,13 +16,21 @@ use crate::settings::Settings;
 /// Sends each to its own.
 pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let store = store(settings).await?;
+    let missed = store.undelivered().await?;
     let result = match command {
         Audit::Tail(follow) => tail(&follow, &store, printer).await,
         Audit::Show(show) => self::show(&show, &store, printer).await,
-        Audit::Verify(verify) => self::verify(&verify, &store, printer).await,
+        Audit::Verify(verify) => self::verify(&verify, &store, &missed, printer).await,
         Audit::Export(export) => self::export(&export, &store).await,
     };
     store.leave().await;
+    for one in &missed {
+        let (records, reason) = (count(one.records, "record"), &one.reason);
+        printer.notice(&format!(
+            "{} did not take {records} since {}, last at {}: {reason}; `ringfence audit export` has them",
+            one.sink, one.since, one.last
+        ));
+    }
     result
 }
 
@@ -63,12 +71,13 @@ fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
     }
 }
 
-async fn verify(verify: &Verify, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
+async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Printer) -> Result<ExitCode, Fault> {
     let report = store.verify(|_| ()).await?;
     if verify.json {
         let mut object = json!(report);
         if let Some(object) = object.as_object_mut() {
             object.insert("ok".to_owned(), report.is_ok().into());
+            object.insert("undelivered".to_owned(), json!(missed));
             object.insert("cannot_show".to_owned(), json!(report.cannot_show()));
         }
         printer.json(&object)?;

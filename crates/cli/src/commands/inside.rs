@@ -97,6 +97,7 @@ impl Visit {
                     stdin: None,
                     door: None,
                     wall: None,
+                    network: None,
                 },
                 &mut heard,
                 &mut stop,

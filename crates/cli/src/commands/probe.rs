@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use ringfence_probe::{Finding, Outcome};
+use ringfence_probe::{Field, Finding, Outcome};
 use ringfence_sandbox::Native;
 
 use crate::args::Probe;
@@ -38,8 +38,15 @@ pub(crate) async fn probe(args: &Probe, settings: &Settings, printer: &Printer) 
     if printer.stderr_is_terminal() {
         let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K");
     }
-    let report = report
-        .map_err(|error| Fault::ours("probe.failed", chain(&error)).hint("`ringfence doctor` shows what works here"))?;
+    let failed = |error: &dyn std::error::Error| {
+        Fault::ours("probe.failed", chain(error)).hint("`ringfence doctor` shows what works here")
+    };
+    let mut report = report.map_err(|error| failed(&error))?;
+    let at_door = tokio::task::spawn_blocking(move || ringfence_probe::door(&exe, Field::Fenced)).await;
+    let at_door = at_door
+        .map_err(|error| failed(&error))?
+        .map_err(|error| failed(&error))?;
+    report.add(at_door);
     if args.json {
         printer.json(&report)?;
     } else {

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Input, Out, Program, RunCode, Source, Tools};
-use ringfence_journal::Principal;
-use ringfence_policy::RelPath;
+use ringfence_engine::{Engine, Execution, Out, Program, RunCode, Tools};
+use ringfence_journal::{Principal, Status};
 use ringfence_sandbox::Language;
 use tokio::sync::mpsc;
 
 use crate::args::{Exec, Lang, Place, Run};
+use crate::commands::policy::Lesson;
 use crate::fault::{self, Fault, reason};
 use crate::print::Printer;
 use crate::print::execution::Around;
@@ -22,6 +22,10 @@ use crate::settings::config::Config;
 use crate::settings::rules;
 use crate::settings::servers::{self, Chosen};
 use crate::signals::{Interrupt, PATIENCE, Wish};
+
+mod inputs;
+
+use inputs::inputs;
 
 /// A program's source is text for an engine; data belongs into a file beside it.
 const MOST_SOURCE: u64 = 8 << 20;
@@ -113,7 +117,10 @@ impl Task {
         } = self;
         refuse_what_is_not_there(&place)?;
         let config = Config::find(place.rules.config.as_deref(), settings, printer)?;
-        let policy = rules::in_force(&place.rules, place.timeout.as_deref(), &config)?;
+        let mut policy = rules::in_force(&place.rules, place.timeout.as_deref(), &config)?;
+        if place.learn.is_some() {
+            policy = rules::observing(&policy, &config)?;
+        }
         let files = inputs(&place.file)?;
         if let Some(out) = &place.out {
             std::fs::create_dir_all(out).map_err(|error| {
@@ -144,10 +151,20 @@ impl Task {
             let shown = screen.finish();
             execution.and_then(|execution| Ok((execution, shown?)))
         };
+        let lesson = match &result {
+            Ok((execution, _)) if place.learn.is_some() => lesson(&engine, execution).await,
+            _ => Ok(None),
+        };
         leave(engine).await;
         let (execution, open_line) = result?;
+        let lesson = lesson?;
+        let file = place.learn.flatten();
         if place.json {
-            printer.json(&execution)?;
+            let learnt = lesson.as_ref().filter(|_| file.is_none()).map(Lesson::to_json);
+            printer.json(&Shown {
+                execution: &execution,
+                learnt,
+            })?;
         } else {
             let around = Around {
                 open_line,
@@ -156,8 +173,29 @@ impl Task {
             };
             printer.execution(&execution, &around)?;
         }
+        if let Some(lesson) = lesson.filter(|_| file.is_some() || !place.json) {
+            lesson.hand_over(file.as_deref(), printer)?;
+        }
         Ok(exit(&execution))
     }
+}
+
+/// What a run teaches; one that never began teaches nothing.
+async fn lesson(engine: &Engine, execution: &Execution) -> Result<Option<Lesson>, Fault> {
+    if execution.status == Status::Refused {
+        return Ok(None);
+    }
+    Lesson::of(engine.store(), execution.session_id).await.map(Some)
+}
+
+/// A result as `--json` prints it.
+#[derive(serde::Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    execution: &'a Execution,
+    /// The least policy, with `--learn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learnt: Option<serde_json::Value>,
 }
 
 /// The program's own code, or the one that its end stands for.
@@ -337,52 +375,6 @@ fn too_long(name: &str) -> Fault {
     let most = crate::print::bytes(MOST_SOURCE);
     Fault::ours("program.size", format!("`{name}` is longer than {most}"))
         .hint("put data into a file of its own and bring it in with `--file`")
-}
-
-/// `LOCAL` or `LOCAL:NAME`; a colon in an existing file's name belongs to it.
-fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
-    let mut inputs: Vec<Input> = Vec::new();
-    for word in given {
-        let (from, name) = split(word);
-        let shown = from.display();
-        let failed = |why: String| Fault::ours("files.in", format!("cannot bring `{shown}` in: {why}"));
-        let found = std::fs::metadata(&from)
-            .map_err(|error| failed(reason(&error)).hint("write `--file LOCAL` or `--file LOCAL:NAME`"))?;
-        if !found.is_file() {
-            let what = if found.is_dir() {
-                "it is a folder"
-            } else {
-                "it is not a plain file"
-            };
-            return Err(
-                failed(what.to_owned()).hint("bring files in one by one, or show a folder with a mount: `fs.mounts`")
-            );
-        }
-        let name = name
-            .or_else(|| from.file_name().map(|name| name.to_string_lossy().into_owned()))
-            .unwrap_or_default();
-        let name: RelPath = name.parse().map_err(|error: ringfence_policy::PathError| {
-            failed(error.to_string()).hint("choose a plain name: `--file LOCAL:NAME`")
-        })?;
-        if inputs.iter().any(|other| other.name == name) {
-            let fault = failed(format!("there is another file called `{}`", name.as_str()));
-            return Err(fault.hint("choose another name: `--file LOCAL:NAME`"));
-        }
-        inputs.push(Input {
-            from: Source::Path(from),
-            name,
-        });
-    }
-    Ok(inputs)
-}
-
-fn split(word: &Path) -> (PathBuf, Option<String>) {
-    match word.to_str().and_then(|text| text.rsplit_once(':')) {
-        Some((local, name)) if !local.is_empty() && word.symlink_metadata().is_err() => {
-            (local.into(), Some(name.to_owned()))
-        }
-        _ => (word.to_owned(), None),
-    }
 }
 
 /// What the caller gives on standard input, if it is not a terminal. Read on a thread of its own, which may still wait

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use ringfence_engine::Tools;
+use ringfence_engine::{Sink, Tools};
 use ringfence_gateway::{Credentials, Servers};
 use ringfence_policy::{Draft, MAX_DOCUMENT};
-use ringfence_store::Sink;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{MessageFormatter as _, Spanned, UserMessageFormatter};
 
 mod doors;
+mod sinks;
 
 pub(crate) use doors::{Access, Doors};
 
@@ -39,8 +39,6 @@ const KEYS: [(&str, bool); 12] = [
     ("telemetry", true),
     ("audit", true),
 ];
-/// Where the system's own log listens.
-const SYSLOG: &str = "/dev/log";
 
 /// What the operator says.
 #[derive(Debug, Clone, Default)]
@@ -321,51 +319,6 @@ impl Part<'_> {
         match value.as_str() {
             Some(path) if !path.is_empty() => Ok(self.source.place(path)),
             _ => Err(self.fault(&format!("`{}.{name}` must be a path", self.key))),
-        }
-    }
-
-    fn sinks(&self, value: Value) -> Result<Vec<Sink>, Fault> {
-        let list = match self.fields(value, &["sinks"])?.remove("sinks") {
-            None => return Ok(Vec::new()),
-            Some(Value::Array(list)) => list,
-            Some(_) => {
-                return Err(self.fault("`audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`"));
-            }
-        };
-        list.into_iter().map(|sink| self.sink(sink)).collect()
-    }
-
-    fn sink(&self, value: Value) -> Result<Sink, Fault> {
-        let syslog = |path| Ok(Sink::Syslog { path });
-        let (kind, inner) = match value {
-            Value::String(kind) => (kind, Value::Null),
-            Value::Object(map) if map.len() == 1 => map.into_iter().next().unwrap_or_default(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                return Err(self.fault("a sink is `syslog`, `{ syslog: PATH }` or `{ file: PATH }`"));
-            }
-        };
-        let path = inner.get("path").cloned().unwrap_or(inner);
-        match kind.as_str() {
-            "syslog" if path.is_null() => syslog(SYSLOG.into()),
-            "syslog" => syslog(self.path("sinks.syslog", &path)?),
-            "file" => Ok(Sink::File {
-                path: self.path("sinks.file", &path)?,
-            }),
-            "webhook" | "otlp" => {
-                let fault = self.fault(&format!("the sink `{kind}` is not built yet"));
-                Err(fault.rule("audit.sinks").hint("use `file` or `syslog`"))
-            }
-            other => {
-                let (_, hint) = known(other, &["file", "syslog", "webhook", "otlp"], "")
-                    .err()
-                    .unwrap_or_default();
-                Err(unknown(
-                    self.source,
-                    self.line,
-                    &format!("unknown sink `{other}`"),
-                    hint,
-                ))
-            }
         }
     }
 }

@@ -40,6 +40,23 @@ pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) ->
     }
 }
 
+/// The policy with every public host open that no denylist names, to see what a program asks for. The operator's ceiling
+/// stays above it.
+pub(crate) fn observing(policy: &Policy, config: &Config) -> Result<Policy, Fault> {
+    let open = policy
+        .to_draft()
+        .set("net", "{ enabled: true, default: allow }")
+        .map_err(unparsed)?;
+    let ceiling = config
+        .ceiling
+        .as_ref()
+        .map_or_else(Ceiling::own_word, Ceiling::from_draft);
+    open.named(policy.name()).under(&ceiling).map_err(|error| {
+        too_much(&error)
+            .hint("`--learn` lets a program reach every public host, which the operator's `ceiling` does not")
+    })
+}
+
 /// A policy with nothing above it.
 pub(crate) fn alone(draft: &Draft) -> Result<Policy, Fault> {
     own_word(draft, &Draft::empty())

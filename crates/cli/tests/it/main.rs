@@ -7,9 +7,11 @@
 )]
 
 mod clients;
+mod egress;
 mod files;
 mod hostile;
 mod journal;
+mod learn;
 mod limits;
 mod mcpsec;
 mod messages;
@@ -18,6 +20,7 @@ mod programs;
 mod serve;
 mod serving;
 mod setting;
+mod sinks;
 mod token;
 mod tools;
 mod vault;

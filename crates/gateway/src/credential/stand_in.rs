@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use ringfence_journal::NoEntropy;
 use ringfence_policy::{HostRequest, Scheme};
 use zeroize::Zeroizing;
 
@@ -60,13 +61,20 @@ pub(crate) struct Misuse {
     pub(crate) refusal: Box<Refusal>,
 }
 
+impl Misuse {
+    /// Whether a program did it; else the operator has to look.
+    pub(crate) fn is_one(&self) -> bool {
+        !matches!(self.refusal.code, "credential.missing" | "credential.unfit")
+    }
+}
+
 impl StandIns {
     /// New ones for a session; no secret is read before it is wanted.
     pub(crate) fn new(
         credentials: &Credentials,
         environment: Environment,
         vault: Vault,
-    ) -> Result<StandIns, getrandom::Error> {
+    ) -> Result<StandIns, NoEntropy> {
         let all = credentials.for_hosts().map(|credential| {
             Ok(StandIn {
                 name: credential.name.clone(),
@@ -332,13 +340,13 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Zeroizing<Vec<u8>> {
 }
 
 /// A stand-in: letters and digits of no fixed length and with nothing fixed in them.
-fn random() -> Result<String, getrandom::Error> {
+fn random() -> Result<String, NoEntropy> {
     let mut byte = [0];
-    getrandom::fill(&mut byte)?;
+    NoEntropy::fill(&mut byte)?;
     let length = LENGTH + usize::from(byte[0]) % LONGER;
     let mut text = String::with_capacity(length);
     while text.len() < length {
-        getrandom::fill(&mut byte)?;
+        NoEntropy::fill(&mut byte)?;
         // Every letter is as likely as any other.
         if let Some(letter) = LETTERS.get(usize::from(byte[0] & 63)) {
             text.push(char::from(*letter));

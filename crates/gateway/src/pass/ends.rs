@@ -12,7 +12,7 @@ const MOMENT: Duration = Duration::from_millis(20);
 
 /// Ends that wait.
 #[derive(Debug)]
-pub(super) struct Ends<R> {
+pub(crate) struct Ends<R> {
     recorder: R,
     waiting: Arc<Mutex<Waiting>>,
 }
@@ -30,7 +30,7 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
 }
 
 impl<R: Recorder + Clone + 'static> Ends<R> {
-    pub(super) fn new(recorder: R) -> Ends<R> {
+    pub(crate) fn new(recorder: R) -> Ends<R> {
         Ends {
             recorder,
             waiting: Arc::default(),
@@ -38,7 +38,7 @@ impl<R: Recorder + Clone + 'static> Ends<R> {
     }
 
     /// One more end.
-    pub(super) fn add(&self, event: Event) {
+    pub(crate) fn add(&self, event: Event) {
         let mut waiting = lock(&self.waiting);
         waiting.events.push(event);
         if std::mem::replace(&mut waiting.fetched, true) {
@@ -54,12 +54,12 @@ impl<R: Recorder + Clone + 'static> Ends<R> {
     }
 
     /// Writes what waits; fails if any end could not be written, also before.
-    pub(super) async fn write(&self) -> Result<(), RecordError> {
+    pub(crate) async fn write(&self) -> Result<(), RecordError> {
         write(&self.recorder, &self.waiting).await
     }
 
     /// Why an end could not be written: nothing more may happen.
-    pub(super) fn failed(&self) -> Option<RecordError> {
+    pub(crate) fn failed(&self) -> Option<RecordError> {
         lock(&self.waiting).failed.clone()
     }
 }

@@ -105,36 +105,59 @@ pub(crate) fn poll<const N: usize>(
     descriptors: [Option<(BorrowedFd<'_>, crate::inside::Interest)>; N],
     patience: Option<std::time::Duration>,
 ) -> io::Result<[crate::inside::Readiness; N]> {
-    use crate::inside::{Interest, Readiness};
-    let mut list = descriptors.map(|one| {
-        let (fd, events) = one.map_or((-1, 0), |(fd, interest)| {
-            let events = match interest {
-                Interest::Read => libc::POLLIN,
-                Interest::Write => libc::POLLOUT,
-                Interest::ReadAndWrite => libc::POLLIN | libc::POLLOUT,
-            };
-            (fd.as_raw_fd(), events)
-        });
-        libc::pollfd { fd, events, revents: 0 }
+    let mut list = descriptors.map(asked);
+    wait(&mut list, patience)?;
+    Ok(list.map(answered))
+}
+
+/// The same for any number of them.
+#[cfg(feature = "inside")]
+pub(crate) fn poll_list(
+    descriptors: &[Option<(BorrowedFd<'_>, crate::inside::Interest)>],
+) -> io::Result<Vec<crate::inside::Readiness>> {
+    let mut list: Vec<libc::pollfd> = descriptors.iter().copied().map(asked).collect();
+    wait(&mut list, None)?;
+    Ok(list.into_iter().map(answered).collect())
+}
+
+#[cfg(feature = "inside")]
+fn asked(one: Option<(BorrowedFd<'_>, crate::inside::Interest)>) -> libc::pollfd {
+    use crate::inside::Interest;
+    let (fd, events) = one.map_or((-1, 0), |(fd, interest)| {
+        let events = match interest {
+            Interest::Read => libc::POLLIN,
+            Interest::Write => libc::POLLOUT,
+            Interest::ReadAndWrite => libc::POLLIN | libc::POLLOUT,
+        };
+        (fd.as_raw_fd(), events)
     });
+    libc::pollfd { fd, events, revents: 0 }
+}
+
+#[cfg(feature = "inside")]
+fn answered(one: libc::pollfd) -> crate::inside::Readiness {
+    let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+    crate::inside::Readiness {
+        read: one.revents & (libc::POLLIN | over) != 0,
+        write: one.revents & (libc::POLLOUT | over) != 0,
+    }
+}
+
+#[cfg(feature = "inside")]
+fn wait(list: &mut [libc::pollfd], patience: Option<std::time::Duration>) -> io::Result<()> {
     // Rounded up: waking before the time would only mean waiting again.
     let milliseconds = patience.map_or(-1, |patience| {
         libc::c_int::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
     });
+    let count = libc::nfds_t::try_from(list.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     loop {
-        let count = libc::nfds_t::try_from(N).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the pointer and count describe `list`; the descriptors are borrowed for the call.
+        // SAFETY: the pointer and count describe `list`; the callers borrow the descriptors for the call.
         match check_int(unsafe { libc::poll(list.as_mut_ptr(), count, milliseconds) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
-            Ok(_) => break,
+            Ok(_) => return Ok(()),
         }
     }
-    let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-    Ok(list.map(|one| Readiness {
-        read: one.revents & (libc::POLLIN | over) != 0,
-        write: one.revents & (libc::POLLOUT | over) != 0,
-    }))
 }
 
 /// Whether reading would not block, now or within `patience`.

@@ -116,6 +116,20 @@ pub(crate) fn receive_bytes(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Re
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
+/// Lets closing this connection drop what is under way and tell the peer so.
+#[cfg(feature = "inside")]
+pub(crate) fn reset_when_closed(connection: BorrowedFd<'_>) -> io::Result<()> {
+    let now = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    let size = libc::socklen_t::try_from(size_of_val(&now)).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
+    // SAFETY: the pointer and size describe `now`, which outlives the call.
+    check_int(unsafe { libc::setsockopt(connection.as_raw_fd(), level, option, (&raw const now).cast(), size) })
+        .map(|_| ())
+}
+
 /// Lets sends and receives on this socket fail after `patience`.
 #[cfg(feature = "host")]
 pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<()> {

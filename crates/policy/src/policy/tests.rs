@@ -108,3 +108,33 @@ fn a_kept_place_is_kept_for_a_day_unless_written() {
         .collect();
     assert_eq!(kept, [(true, 86_400), (true, 3_600)]);
 }
+
+#[test]
+fn another_name_of_a_host_is_judged_by_the_denylists_alone() {
+    let draft = |text: &str| Draft::parse(text, "t").unwrap();
+    let ceiling = draft("net: { enabled: true, default: allow, denylist: ['**.above.example.org'] }");
+    let own = draft("net: { enabled: true, allowlist: [a.example.com], denylist: [own.example.org] }");
+    let policy = own.under(&Ceiling::from_draft(&ceiling)).unwrap();
+    for (host, rule) in [
+        ("own.example.org", Some("net.denylist[")),
+        ("x.above.example.org", Some("ceiling.net.denylist[")),
+        ("metadata.google.internal", Some("builtin.hosts")),
+        ("cdn.example.net", None),
+    ] {
+        let request = HostRequest {
+            host: host.parse().unwrap(),
+            scheme: crate::Scheme::Https,
+            port: 443,
+            method: None,
+            path: None,
+        };
+        let decision = policy.alias(&request);
+        assert_eq!(
+            decision.verdict() == Verdict::Deny,
+            rule.is_some(),
+            "{host}: {decision:?}"
+        );
+        let prefix = rule.unwrap_or_default();
+        assert!(decision.rule().as_str().starts_with(prefix), "{host}: {decision:?}");
+    }
+}

@@ -50,6 +50,7 @@ pub(super) fn run(name: &str) -> io::Result<()> {
             stdin: None,
             door: None,
             wall: None,
+            network: None,
         };
         let (_switch, mut stop) = Stop::new();
         sandbox

@@ -122,6 +122,7 @@ async fn try_code(
                 stdin: None,
                 door: None,
                 wall: None,
+                network: None,
             },
         )
         .await?;

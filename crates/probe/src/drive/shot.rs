@@ -82,6 +82,7 @@ pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
         stdin: None,
         door: None,
         wall: None,
+        network: None,
     }
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn shell(source: &str) -> Task {
         stdin: None,
         door: None,
         wall: None,
+        network: None,
     }
 }
 

@@ -259,7 +259,9 @@ fn every_probe_can_succeed_without_the_fence() {
         absent.extend([54, 66]);
     }
     let known = |id: &u16| good.contains(id) || absent.contains(id) || WITHOUT.iter().any(|(without, _)| without == id);
-    let missing: Vec<u16> = catalogue().map(|probe| probe.id).filter(|id| !known(id)).collect();
+    // Those at the door have a test of their own.
+    let ids = catalogue().filter(|probe| !probe.is_at_door()).map(|probe| probe.id);
+    let missing: Vec<u16> = ids.filter(|id| !known(id)).collect();
     println!(
         "{} probes have a control that succeeds; {} have none, each with its reason",
         good.len(),

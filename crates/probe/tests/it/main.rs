@@ -5,5 +5,6 @@
 
 mod bare;
 mod controls;
+mod door;
 mod naive;
 mod suite;

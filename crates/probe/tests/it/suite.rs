@@ -21,7 +21,8 @@ async fn nothing_is_broken() {
         .collect();
     assert!(broken.is_empty(), "{broken:#?}");
     let ids: Vec<u16> = report.probes.iter().map(|one| one.id).collect();
-    assert_eq!(ids, catalogue().map(|probe| probe.id).collect::<Vec<_>>());
+    let wanted = catalogue().filter(|probe| !probe.is_at_door());
+    assert_eq!(ids, wanted.map(|probe| probe.id).collect::<Vec<_>>());
     let soft = |one: &&Finding| one.outcome == Outcome::Unenforceable;
     let unexcused: Vec<_> = report
         .probes

@@ -37,6 +37,7 @@ fn job() -> ToChild {
         cwd: Text::cut("/workspace"),
         env: List::default(),
         stdin: StdinMode::Empty,
+        network: None,
     })
 }
 

@@ -20,7 +20,7 @@ impl Ran {
 }
 
 #[derive(Default)]
-struct Kept {
+pub(crate) struct Kept {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -101,6 +101,7 @@ pub(crate) fn code(language: Language, source: &str) -> Task {
         stdin: None,
         door: None,
         wall: None,
+        network: None,
     }
 }
 
@@ -114,6 +115,7 @@ pub(crate) fn shell(source: &str) -> Task {
         stdin: None,
         door: None,
         wall: None,
+        network: None,
     }
 }
 
@@ -127,5 +129,6 @@ pub(crate) fn program(argv: &[&str]) -> Task {
         stdin: None,
         door: None,
         wall: None,
+        network: None,
     }
 }

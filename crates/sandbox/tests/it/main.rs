@@ -7,3 +7,4 @@ mod harness;
 mod languages;
 mod limits;
 mod lives;
+mod network;

@@ -1,14 +1,15 @@
 //! Sessions: list, show, stop.
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path as Segment, Query, State};
-use axum::routing::get;
+use axum::routing::{get, put};
 use axum::{Json, response::IntoResponse, response::Response};
 use http::StatusCode;
-use ringfence_engine::kept::{Executions, Owner, Session, Sessions, Target};
+use ringfence_engine::ChangeError;
+use ringfence_engine::kept::{Executions, Owner, Scope, Session, Sessions, Target};
 use ringfence_journal::{Principal, SessionId, SessionState};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::document::{described, list, one};
 use super::runs::Row;
@@ -78,7 +79,60 @@ pub(super) fn paths() -> Vec<Path> {
                 })),
             }),
         },
+        Path {
+            at: "/api/v1/sessions/{id}/policy",
+            methods: put(change),
+            described: json!({
+                "put": described("Other rules for a session that runs here: the sections given (`net`, `tools`, `data`, \
+                    `approvals`) replace the session's, under the ceiling; answered when they are in force", "200", &json!({
+                    "type": "object", "properties": {
+                        "session_id": { "type": "string" }, "generation": { "type": "integer" },
+                        "policy": { "type": "object" },
+                    },
+                })),
+            }),
+        },
     ]
+}
+
+/// Puts other rules in force. Only an operator may: what an agent may ask for, it asks for with each run.
+async fn change(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+    body: Result<Json<Value>, JsonRejection>,
+) -> Answer<Value> {
+    if caller.scope != Scope::Operator {
+        let message = "only an operator changes the rules of a session";
+        return Err(
+            Problem::new(StatusCode::FORBIDDEN, "auth.scope", message).hint("use a token with the scope `operator`")
+        );
+    }
+    let session = api.session(caller, parsed(&id)?).await?;
+    let Json(draft) = body.map_err(|rejection| {
+        Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
+            .hint("send a policy's `net` or `tools` as JSON")
+    })?;
+    match api.engine.change_rules(session.id, &draft).await {
+        Ok(changed) => Ok(Json(json!({
+            "session_id": session.id,
+            "generation": changed.generation,
+            "policy": changed.policy,
+        }))),
+        Err(ChangeError::Unknown) => {
+            let message = format!("session `{}` does not run here", session.id);
+            Err(Problem::new(StatusCode::CONFLICT, "session.elsewhere", message)
+                .hint("it is over, or another process runs it"))
+        }
+        Err(ChangeError::Refused(refusal)) => {
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refusal.code, refusal.message);
+            Err(match refusal.hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            })
+        }
+        Err(ChangeError::Record(error)) => Err(Problem::ours(error.code(), &error)),
+    }
 }
 
 async fn all(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_journal::{Cause, Outlet, Record, RecordError, Undelivered};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -21,8 +21,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long the same records are tried before they are dropped.
 const GIVE_UP: Duration = Duration::from_mins(15);
-/// How long an act waits for a sink that must have its record first.
+/// How long an act waits for a sink that must have its record first; and for one that let others wait in vain.
 const ACT_WAITS: Duration = Duration::from_secs(10);
+const ACT_WAITS_AGAIN: Duration = Duration::from_secs(1);
 
 /// A sink that somebody else knows how to reach.
 #[derive(Debug, Clone)]
@@ -38,6 +39,7 @@ pub(super) struct Line {
     pub(super) tally: Arc<Tally>,
     durable: bool,
     queue: mpsc::Sender<Item>,
+    hurry: Arc<Notify>,
     closing: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -53,15 +55,18 @@ impl Line {
         let tally = Arc::new(Tally::new(remote.outlet.name().to_owned()));
         let (queue, inbox) = mpsc::channel(QUEUE);
         let (closing, closed) = watch::channel(false);
+        let hurry = Arc::new(Notify::new());
         let carrier = Carrier {
             outlet: remote.outlet,
             tally: Arc::clone(&tally),
+            hurry: Arc::clone(&hurry),
             closing: closed,
         };
         Line {
             tally,
             durable: remote.durable,
             queue,
+            hurry,
             closing,
             task: tokio::spawn(carrier.run(inbox)),
         }
@@ -81,6 +86,9 @@ impl Line {
         // Whoever waits for a dropped item is told by the item's end.
         if self.tally.bytes() > QUEUE_BYTES || self.queue.try_send(item).is_err() {
             self.tally.missed(record, "its queue is full");
+        }
+        if self.durable {
+            self.hurry.notify_one();
         }
     }
 
@@ -129,14 +137,19 @@ impl Taking {
 
     /// Waits until all are taken, one was dropped, or it takes too long.
     pub(crate) async fn all(self) -> Result<(), RecordError> {
-        let deadline = Instant::now() + ACT_WAITS;
+        let began = Instant::now();
         for (tally, taken) in self.0 {
+            let patience = if tally.is_late() { ACT_WAITS_AGAIN } else { ACT_WAITS };
+            let deadline = began + patience;
             let outcome = tokio::time::timeout_at(deadline, taken).await;
             let why: Cause = match outcome {
                 Ok(Ok(Ok(()))) => continue,
                 Ok(Ok(Err(why))) => why,
                 Ok(Err(_)) => Arc::new(Lost::Dropped),
-                Err(_) => Arc::new(Lost::Late),
+                Err(_) => {
+                    tally.late();
+                    Arc::new(Lost::Late(patience, tally.trouble()))
+                }
             };
             return Err(RecordError::Sink {
                 sink: tally.name.clone(),
@@ -152,13 +165,23 @@ impl Taking {
 enum Lost {
     #[error("it was dropped: the queue is full, or the journal closes")]
     Dropped,
-    #[error("it waits for more than 10 s")]
-    Late,
+    #[error("it waits for more than {} s{}", .0.as_secs(), why(.1))]
+    Late(Duration, String),
+}
+
+fn why(trouble: &str) -> String {
+    if trouble.is_empty() {
+        String::new()
+    } else {
+        format!(", the last try: {trouble}")
+    }
 }
 
 struct Carrier {
     outlet: Arc<dyn Outlet>,
     tally: Arc<Tally>,
+    /// An act waits.
+    hurry: Arc<Notify>,
     closing: watch::Receiver<bool>,
 }
 
@@ -185,6 +208,7 @@ impl Carrier {
         let mut pause = PAUSE;
         loop {
             let Err(error) = self.outlet.deliver(&records).await else {
+                self.tally.well();
                 return self.settle(items, &Ok(()));
             };
             match error {
@@ -196,14 +220,7 @@ impl Carrier {
                     self.tally.refused(items.len(), &chain(&*source));
                     return self.settle(items, &Err(source));
                 }
-                Undelivered::Later(source) => {
-                    tracing::debug!(
-                        sink = self.tally.name,
-                        reason = chain(&*source),
-                        records = records.len(),
-                        "records wait for a sink"
-                    );
-                }
+                Undelivered::Later(source) => self.tally.tried(&chain(&*source)),
             }
             pause = self.rest(pause).await;
         }
@@ -218,6 +235,10 @@ impl Carrier {
         tokio::select! {
             () = tokio::time::sleep(jittered(pause)) => (pause * 2).min(LONGEST_PAUSE),
             _ = self.closing.changed() => PAUSE,
+            () = self.hurry.notified() => {
+                tokio::time::sleep(jittered(PAUSE / 2)).await;
+                pause
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a sink has, took and missed.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -33,6 +33,10 @@ pub(crate) struct Tally {
     /// Of the missed ones, those that nobody wrote down yet.
     unsaid: AtomicU64,
     reason: Mutex<String>,
+    /// Why the last try failed, while there is one.
+    trouble: Mutex<String>,
+    /// An act waited in vain.
+    late: AtomicBool,
 }
 
 impl Tally {
@@ -44,6 +48,8 @@ impl Tally {
             missed: AtomicU64::new(0),
             unsaid: AtomicU64::new(0),
             reason: Mutex::default(),
+            trouble: Mutex::default(),
+            late: AtomicBool::new(false),
         }
     }
 
@@ -70,6 +76,36 @@ impl Tally {
         self.add(1, reason);
     }
 
+    /// A try failed; another follows.
+    pub(crate) fn tried(&self, why: &str) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if *trouble != why {
+            tracing::debug!(sink = self.name, reason = why, "records wait for a sink");
+            why.clone_into(&mut trouble);
+        }
+    }
+
+    /// A try did not fail.
+    pub(crate) fn well(&self) {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.late.store(false, Ordering::Relaxed);
+    }
+
+    /// Why the last try failed; empty if it did not.
+    pub(crate) fn trouble(&self) -> String {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An act waited in vain.
+    pub(crate) fn late(&self) {
+        self.late.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an act waited in vain, and nothing was taken since.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late.load(Ordering::Relaxed)
+    }
+
     /// Records that were handed over, and not kept there.
     pub(crate) fn refused(&self, count: usize, reason: &str) {
         self.add(u64::try_from(count).unwrap_or(u64::MAX), reason);
@@ -79,7 +115,11 @@ impl Tally {
     pub(crate) fn abandoned(&self) {
         let left = self.waiting.swap(0, Ordering::Relaxed);
         if left > 0 {
-            self.add(left, "the program ended before it took them");
+            let reason = match self.trouble() {
+                trouble if trouble.is_empty() => "the program ended before it took them".to_owned(),
+                trouble => trouble,
+            };
+            self.add(left, &reason);
         }
     }
 

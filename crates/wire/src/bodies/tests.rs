@@ -103,7 +103,7 @@ fn letters_of_every_size_arrive() {
                             .unwrap();
                         bytes.len()
                     }
-                    Some(Item::End { .. } | Item::Credit(_)) => panic!("nobody said this"),
+                    Some(Item::End { .. } | Item::Credit(_) | Item::Tunnel { .. }) => panic!("nobody said this"),
                 };
                 if let Some(credit) = host.consumed(Stream::Asked, gone) {
                     child.credit(credit).unwrap();

@@ -39,7 +39,7 @@ fn hostile_payloads_are_refused() {
     check(&[3, 1, 0, 0], MessageError::Trailing { bytes: 2 });
     check(&[0x84, 0], MessageError::NotCanonical);
     check(&[3, 0x81, 0], MessageError::NotCanonical);
-    check(&[0, 3], Unfit::Version { theirs: 3 }.into());
+    check(&[0, 4], Unfit::Version { theirs: 4 }.into());
     check(&[0, 0], Unfit::Version { theirs: 0 }.into());
     check(&vec![4; MAX_PAYLOAD + 1], MessageError::TooLarge);
     assert_eq!(
@@ -65,6 +65,7 @@ fn a_message_larger_than_a_frame_is_not_encoded() {
             cwd: Text::default(),
             env: List::new(vec![(name.clone(), value.clone()); count]).unwrap(),
             stdin: StdinMode::Empty,
+            network: None,
         })
     };
     let mut frame = vec![1, 2, 3];
@@ -101,6 +102,7 @@ fn the_worst_message_stays_within_the_budget() {
         cwd: Text::new("/").unwrap(),
         env: List::new(env).unwrap(),
         stdin: StdinMode::Empty,
+        network: None,
     });
     let frame = frame_of(&job);
     assert!(frame.len() > 60_000, "the frame is nearly full");

@@ -106,6 +106,7 @@ fn job() -> Job {
         cwd: Text::cut("/workspace"),
         env: List::cut(vec![(Text::cut("LANG"), Text::cut("C.UTF-8"))]),
         stdin: StdinMode::Stream,
+        network: None,
     }
 }
 
@@ -125,6 +126,17 @@ fn transcript(side: Side) -> Vec<u8> {
                 .unwrap();
             outbound.control(&FromChild::Done(outcome())).unwrap();
         }
+    }
+    for id in [64, 65, 319] {
+        let tunnel = TunnelId::from_id(id).unwrap();
+        outbound.open(tunnel).unwrap();
+        outbound.control(&FromChild::Open { tunnel }).unwrap();
+        outbound.tunnels_mut().data(tunnel, &[b't'; 300]);
+        outbound.tunnels_mut().grant(tunnel, 100);
+        if id != 65 {
+            outbound.tunnels_mut().end(tunnel);
+        }
+        outbound.tunnels_mut().close(tunnel);
     }
     for stream in Stream::ALL {
         if stream.sender() == side {
@@ -171,6 +183,9 @@ fn spoilt_messages_never_break_the_decoder() {
     let seeds = [
         payload(&ToChild::Job(job())),
         payload(&FromChild::Done(outcome())),
+        payload(&FromChild::Open {
+            tunnel: TunnelId::from_id(200).unwrap(),
+        }),
         payload(&call(300, Body::Streamed { bytes: 1 << 20 })),
         payload(&returned(Answer::Result(Body::Inline(Text::cut("[]"))))),
         payload(&returned(Answer::Refused(refusal()))),

@@ -34,6 +34,7 @@ fn job(kind: JobKind) -> Job {
         cwd: Text::new("/workspace").unwrap(),
         env: Environment::default(),
         stdin: StdinMode::Empty,
+        network: None,
     }
 }
 

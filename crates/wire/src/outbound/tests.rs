@@ -1,6 +1,8 @@
 use super::*;
+use crate::frame::{Header, Kind};
 use crate::job::ToChild;
 use crate::outcome::FromChild;
+use crate::stream::WINDOW;
 
 /// What a frame was, in brief.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,6 +11,7 @@ enum Seen {
     Data(Stream, usize),
     End(Stream),
     Credit(Stream, u32),
+    Close(u16),
 }
 
 /// Takes the frames of bytes that hold whole frames only.
@@ -22,6 +25,7 @@ fn frames(mut bytes: &[u8]) -> Vec<Seen> {
             Kind::Control => Seen::Control(payload.len()),
             Kind::Data => Seen::Data(stream.unwrap(), payload.len()),
             Kind::End => Seen::End(stream.unwrap()),
+            Kind::Close => Seen::Close(header.stream()),
             Kind::Credit => {
                 let grant = u32::from_le_bytes(payload.try_into().unwrap());
                 Seen::Credit(stream.unwrap(), grant)
@@ -209,12 +213,7 @@ fn a_slow_peer_costs_bounded_memory() {
         assert_eq!(outbound.data(stream, b"x"), Ok(0));
     }
     assert_eq!(queued, 3 * WINDOW as usize);
-    let held: usize = outbound
-        .sending
-        .iter()
-        .flat_map(|sending| &sending.blocks)
-        .map(|block| block.bytes.capacity())
-        .sum();
+    let held: usize = outbound.sending.iter().map(Sending::held).sum();
     assert!(held <= 1024 * 1024 + 1024, "{held}");
     let mut messages = 0;
     while outbound.control(&FromChild::Started) == Ok(()) {

@@ -48,6 +48,7 @@ impl Peer {
                 }
                 Item::End { stream } => self.ended.push(stream),
                 Item::Credit(credit) => self.outbound.credit(credit).unwrap(),
+                Item::Tunnel { .. } => panic!("nobody opened a tunnel: {item:?}"),
             }
         }
     }

@@ -1,14 +1,14 @@
-//! Every message and frame of version 2, byte for byte. A change here is a change of the language: it needs a new version.
+//! Every message and frame of version 3, byte for byte. A change here is a change of the language: it needs a new version.
 
 use std::fmt::Write as _;
 
 use ringfence_wire::{
     Answer, Ask, Body, Call, ChildLimits, Credit, Diagnostic, Fault, FromChild, Header, Job, JobKind, Kind, Language,
-    List, Message, Order, Outbound, Outcome, OutcomeKind, Preparation, Refusal, Report, Return, Side, StdinMode,
-    Stream, Text, ToChild, VERSION, decode, encode_frame,
+    List, Message, Network, Order, Outbound, Outcome, OutcomeKind, Preparation, Refusal, Report, Return, Side,
+    StdinMode, Stream, Text, ToChild, TunnelId, VERSION, decode, encode_frame,
 };
 
-const PINNED: &str = include_str!("../../testdata/v2/messages.txt");
+const PINNED: &str = include_str!("../../testdata/v3/messages.txt");
 
 fn text<const N: usize>(text: &str) -> Text<N> {
     Text::cut(text)
@@ -21,6 +21,7 @@ fn job(kind: JobKind) -> Job {
         cwd: text("/workspace"),
         env: List::cut(vec![(text("LANG"), text("C.UTF-8")), (text("E"), text(""))]),
         stdin: StdinMode::Empty,
+        network: None,
     }
 }
 
@@ -90,6 +91,10 @@ fn to_child() -> Vec<ToChild> {
         argv: List::cut(vec![text("git"), text("--version")]),
     });
     program.stdin = StdinMode::Stream;
+    program.network = Some(Network {
+        port: 3128,
+        trust: text("-----BEGIN CERTIFICATE-----"),
+    });
     vec![
         code(Language::TypeScript),
         code(Language::JavaScript),
@@ -167,6 +172,9 @@ fn from_child() -> Vec<FromChild> {
     messages.push(call(2, Ask::Search, Body::Streamed { bytes: 32_769 }));
     messages.push(call(128, Ask::Describe, Body::Inline(text(""))));
     messages.push(call(u32::MAX, Ask::List, Body::Inline(text("é"))));
+    messages.extend([64, 319].map(|id| FromChild::Open {
+        tunnel: TunnelId::from_id(id).unwrap(),
+    }));
     messages
 }
 
@@ -260,11 +268,12 @@ fn no_variant_is_left_unpinned() {
             Ask::Describe => 13,
             Ask::List => 14,
         },
+        FromChild::Open { .. } => 15,
     };
     check(orders().iter().map(order).collect(), 4);
     check(reports().iter().map(report).collect(), 7);
     check(to_child().iter().map(to_child_kind).collect(), 9);
-    check(from_child().iter().map(from_child_kind).collect(), 15);
+    check(from_child().iter().map(from_child_kind).collect(), 16);
 }
 
 #[test]
@@ -274,6 +283,7 @@ fn every_frame_has_its_pinned_bytes() {
         (Kind::Data, 3, 0x0102, "0201000003000100"),
         (Kind::End, 5, 0, "0000000005000200"),
         (Kind::Credit, 2, 4, "0400000002000300"),
+        (Kind::Close, 319, 0, "000000003f010400"),
     ] {
         let header = Header::new(kind, stream, length).unwrap();
         assert_eq!(hex(&header.write()), bytes);

@@ -4,3 +4,4 @@
 
 mod conversation;
 mod golden;
+mod tunnels;

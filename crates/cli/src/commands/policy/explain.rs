@@ -2,21 +2,45 @@
 
 use std::process::ExitCode;
 
-use ringfence_policy::{Access, Method, Question, Scheme};
+use ringfence_journal::EgressSummary;
+use ringfence_policy::{Access, Host, Method, Policy, Question, Scheme};
 use serde_json::{Value, json};
 
+use super::learn::summary;
 use crate::args::Explain;
+use crate::commands::{session_id, store};
 use crate::fault::{Fault, NOT_HELD};
 use crate::print::Printer;
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::rules;
 
-pub(crate) fn explain(explain: &Explain, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+/// What a session tried at a host, and the policy it tried it under, if that is kept.
+struct Past {
+    attempts: Vec<EgressSummary>,
+    policy: Option<Policy>,
+}
+
+pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let question = question(explain)?;
-    let config = Config::find(explain.rules.config.as_deref(), settings, printer)?;
-    let policy = rules::in_force(&explain.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?;
+    let mut past = match (&explain.session, &question) {
+        (Some(session), Question::Host { host, .. }) => Some(past(session, host, settings).await?),
+        _ => None,
+    };
+    // Whoever names rules wants to know what those would say.
+    let named = explain.rules.policy.is_some() || !explain.rules.set.is_empty();
+    let of_session = past.as_mut().and_then(|past| past.policy.take()).filter(|_| !named);
+    if past.is_some() && of_session.is_none() && !named {
+        printer.notice("the session's own policy is not kept; the answer is of the policy in force now");
+    }
+    let policy = if let Some(policy) = of_session {
+        policy
+    } else {
+        let config = Config::find(explain.rules.config.as_deref(), settings, printer)?;
+        rules::in_force(&explain.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?
+    };
     let answer = policy.explain(&question);
+    let attempts = past.map(|past| past.attempts);
     if explain.json {
         let matched: Vec<Value> = answer
             .matched
@@ -24,22 +48,87 @@ pub(crate) fn explain(explain: &Explain, settings: &Settings, printer: &Printer)
             .map(|(rule, verdict)| json!({ "rule": rule.to_string(), "verdict": verdict.to_string() }))
             .collect();
         let decision = answer.decision.as_ref();
-        printer.json(&json!({
+        let mut object = json!({
             "verdict": decision.map(|decision| decision.verdict().to_string()),
             "rule": decision.map(|decision| decision.rule().to_string()),
             "sentence": answer.sentence,
             "matched": matched,
             "hint": answer.next,
             "policy": { "name": policy.name(), "digest": policy.digest() },
-        }))?;
+        });
+        if let Some(attempts) = attempts {
+            object["attempts"] = json!(attempts);
+        }
+        printer.json(&object)?;
     } else {
         printer.line(&answer.to_string())?;
+        for line in attempts.iter().flat_map(|attempts| words(attempts)) {
+            printer.line(&line)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fault> {
+    let id = session_id(session)?;
+    let store = store(settings).await?;
+    let found = async {
+        let summary = summary(&store, id).await?;
+        let json = match &summary.policy {
+            Some(policy) => store.policy(policy.digest.as_str()).await?,
+            None => None,
+        };
+        Ok::<_, Fault>((summary, json))
+    }
+    .await;
+    store.leave().await;
+    let (summary, json) = found?;
+    let json: Option<Value> = json.and_then(|json| serde_json::from_str(&json).ok());
+    let digest = summary.policy.map(|policy| policy.digest.to_string());
+    let policy = json.as_ref().and_then(Policy::restore);
+    let asked: Option<Host> = host.parse().ok();
+    let about = |one: &EgressSummary| match &asked {
+        Some(asked) => one.to.host.as_str().parse::<Host>().is_ok_and(|tried| tried == *asked),
+        None => one.to.host.as_str() == host,
+    };
+    let egress = summary.executions.into_iter().flat_map(|execution| execution.egress);
+    Ok(Past {
+        attempts: egress.filter(about).collect(),
+        policy: policy.filter(|policy| Some(policy.digest()) == digest.as_deref()),
+    })
+}
+
+fn words(attempts: &[EgressSummary]) -> Vec<String> {
+    if attempts.is_empty() {
+        return vec!["the session did not try this host".to_owned()];
+    }
+    let mut lines = vec!["what the session tried there:".to_owned()];
+    lines.extend(attempts.iter().map(|one| {
+        let to = &one.to;
+        let method = to
+            .method
+            .as_ref()
+            .map_or_else(String::new, |method| format!("{method} "));
+        let path = to.path.as_ref().map_or("", |path| path.as_str());
+        let status = one.status.map_or_else(String::new, |status| format!(" {status}"));
+        let error = one.error.as_ref().map_or_else(String::new, |error| format!(" {error}"));
+        format!(
+            "  {:<7} {method}{}://{}:{}{path}{status}{error} by `{}`",
+            one.outcome.name(),
+            to.scheme,
+            to.host,
+            to.port,
+            one.rule
+        )
+    }));
+    lines
+}
+
+fn wrong(message: String) -> Fault {
+    Fault::ours("arguments", message).exit(2)
+}
+
 fn question(explain: &Explain) -> Result<Question, Fault> {
-    let wrong = |message: String| Fault::ours("arguments", message).exit(2);
     if let Some(name) = &explain.tool {
         let args = match &explain.args {
             None => Value::Object(serde_json::Map::new()),
@@ -54,15 +143,7 @@ fn question(explain: &Explain) -> Result<Question, Fault> {
         });
     }
     if let Some(host) = &explain.host {
-        let method = explain.method.as_ref().map(|method| method_of(method)).transpose()?;
-        let scheme = if explain.http { Scheme::Http } else { Scheme::Https };
-        return Ok(Question::Host {
-            host: host.clone(),
-            port: explain.port,
-            scheme,
-            method,
-            path: explain.url_path.clone(),
-        });
+        return crossing(explain, host);
     }
     if let Some(path) = &explain.path {
         let access = if explain.write { Access::Write } else { Access::Read };
@@ -76,7 +157,47 @@ fn question(explain: &Explain) -> Result<Question, Fault> {
     })
 }
 
+/// A host as it is, or as part of a URL. What is not canonical stays so, for the policy to say.
+fn crossing(explain: &Explain, given: &str) -> Result<Question, Fault> {
+    let method = explain.method.as_ref().map(|method| method_of(method)).transpose()?;
+    let plain = if explain.http { Scheme::Http } else { Scheme::Https };
+    let (scheme, rest) = match given.split_once("://") {
+        None => {
+            return Ok(Question::Host {
+                host: given.to_owned(),
+                port: explain.port,
+                scheme: plain,
+                method,
+                path: explain.url_path.clone(),
+            });
+        }
+        Some(("https", _)) if explain.http => return Err(wrong(format!("--http: `{given}` is https"))),
+        Some(("https", rest)) => (Scheme::Https, rest),
+        Some(("http", rest)) => (Scheme::Http, rest),
+        Some((other, _)) => return Err(wrong(format!("--host: `{other}` is neither https nor http"))),
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let path = path.split(['?', '#']).next().filter(|path| !path.is_empty());
+    let port_at = authority.rfind(':').filter(|at| !authority[*at..].contains(']'));
+    let (host, port) = match port_at {
+        None => (authority, None),
+        Some(at) => {
+            let port = authority[at + 1..].parse();
+            let port = port.map_err(|_| wrong(format!("--host: `{}` is not a port", &authority[at + 1..])))?;
+            (&authority[..at], Some(port))
+        }
+    };
+    Ok(Question::Host {
+        host: host.to_owned(),
+        port: explain.port.or(port),
+        scheme,
+        method,
+        path: explain.url_path.clone().or_else(|| path.map(str::to_owned)),
+    })
+}
+
 fn method_of(word: &str) -> Result<Method, Fault> {
     let name = Value::String(word.to_ascii_uppercase());
-    serde_json::from_value(name).map_err(|error| Fault::ours("arguments", format!("--method {word}: {error}")).exit(2))
+    serde_json::from_value(name).map_err(|error| wrong(format!("--method {word}: {error}")))
 }

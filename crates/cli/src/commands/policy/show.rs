@@ -93,6 +93,6 @@ fn places(mounts: &[Mounted]) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-fn yaml(value: &impl Serialize) -> Result<String, Fault> {
+pub(super) fn yaml(value: &impl Serialize) -> Result<String, Fault> {
     serde_saphyr::to_string(value).map_err(|error| Fault::ours("output.yaml", error.to_string()))
 }

@@ -1,8 +1,6 @@
 use std::path::Path;
 
-use ringfence_store::Sink;
-
-use super::{Access, Config, Source, parse};
+use super::{Access, Config, Sink, Source, parse};
 
 fn read(text: &str) -> Result<Config, String> {
     let source = Source {
@@ -36,14 +34,6 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
         ),
         ("ceiling: 7", "ringfence.yaml:1: `ceiling` must be a path or a policy"),
         (
-            "audit: { sinks: [{ webhook: https://x }] }",
-            "ringfence.yaml:1: the sink `webhook` is not built yet; use `file` or `syslog`",
-        ),
-        (
-            "audit: { sinks: [sylog] }",
-            "ringfence.yaml:1: unknown sink `sylog`; did you mean `syslog`?",
-        ),
-        (
             "listen: 7411",
             "ringfence.yaml:1: `listen` must have keys: address, hosts, origins, limits",
         ),
@@ -75,9 +65,54 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
             "sessions: { idle: 1 }",
             "ringfence.yaml:1: `sessions.idle`: `1` is not a length of time, write it like `30s`",
         ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(text).err().as_deref(), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_sink_is_named() {
+    let cases = [
         (
             "audit: { sinks: 1 }",
             "ringfence.yaml:1: `audit.sinks` must be a list, such as `[{ file: audit.jsonl }, syslog]`",
+        ),
+        (
+            "audit: { sinks: [{ webhook: https://x }] }",
+            "ringfence.yaml:1: `audit.sinks.webhook` must have keys: url, secret, durable",
+        ),
+        (
+            "audit: { sinks: [{ webhook: { url: https://x, secrt: 'env:X' } }] }",
+            "ringfence.yaml:1: unknown key `audit.sinks.webhook.secrt`; did you mean `secret`?",
+        ),
+        (
+            "audit: { sinks: [{ webhook: { url: https://x } }] }",
+            "ringfence.yaml:1: `audit.sinks.webhook.secret` must be a text",
+        ),
+        (
+            "audit: { sinks: [{ webhook: { url: https://x, secret: plain } }] }",
+            "ringfence.yaml:1: `audit.sinks.webhook`: `secret` must say where the secret is: `env:NAME`, `file:PATH` or `vault:NAME`",
+        ),
+        (
+            "audit: { sinks: [{ webhook: { url: http://audit.example.org, secret: 'env:X' } }] }",
+            "ringfence.yaml:1: `audit.sinks.webhook`: the address must be https (http only to a loopback address)",
+        ),
+        (
+            "audit: { sinks: [{ webhook: { url: https://x, secret: 'env:X', durable: maybe } }] }",
+            "ringfence.yaml:1: `audit.sinks.webhook.durable` must be true or false",
+        ),
+        (
+            "audit: { sinks: [{ otlp: { url: nowhere } }] }",
+            "ringfence.yaml:1: `audit.sinks.otlp`: `nowhere` is not an address; write it like `https://audit.example.org/ringfence`",
+        ),
+        (
+            "audit: { sinks: [{ otlp: { url: https://x, headers: [a] } }] }",
+            "ringfence.yaml:1: `audit.sinks.otlp.headers` must have keys with texts",
+        ),
+        (
+            "audit: { sinks: [sylog] }",
+            "ringfence.yaml:1: unknown sink `sylog`; did you mean `syslog`?",
         ),
     ];
     for (text, expected) in cases {
@@ -88,7 +123,8 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
 #[test]
 fn paths_are_relative_to_the_file_and_empty_keys_ask_for_nothing() {
     let config = read(
-        "servers: {}\ncredentials: []\nruntimes: { python: py/bin/python3 }\naudit: { sinks: [{ file: a.jsonl }, syslog, { syslog: /run/log }] }\n\
+        "servers: {}\ncredentials: []\nruntimes: { python: py/bin/python3 }\naudit: { sinks: [{ file: a.jsonl }, syslog, { syslog: /run/log }, \
+         { webhook: { url: 'https://audit.example.org/x', secret: 'env:KEY', durable: true } }, { otlp: { url: 'http://127.0.0.1:4318', headers: { a: 'env:B' } } }] }\n\
          ceiling: { fs: { mounts: [{ path: /deps, access: ro, from: deps }] } }\n",
     )
     .unwrap();
@@ -96,18 +132,22 @@ fn paths_are_relative_to_the_file_and_empty_keys_ask_for_nothing() {
         config.python.as_deref(),
         Some(Path::new("/etc/ringfence/py/bin/python3"))
     );
-    let sinks = [
-        Sink::File {
-            path: "/etc/ringfence/a.jsonl".into(),
-        },
-        Sink::Syslog {
-            path: "/dev/log".into(),
-        },
-        Sink::Syslog {
-            path: "/run/log".into(),
-        },
-    ];
-    assert_eq!(config.sinks, sinks);
+    let [
+        Sink::Near(file),
+        Sink::Near(log),
+        Sink::Near(socket),
+        Sink::Far(webhook),
+        Sink::Far(otlp),
+    ] = config.sinks.as_slice()
+    else {
+        panic!("{:?}", config.sinks);
+    };
+    let path = "/etc/ringfence/a.jsonl".into();
+    assert_eq!(*file, ringfence_store::Sink::File { path });
+    let syslog = |path: &str| ringfence_store::Sink::Syslog { path: path.into() };
+    assert_eq!((log, socket), (&syslog("/dev/log"), &syslog("/run/log")));
+    assert_eq!(format!("{webhook:?}"), "webhook `https://audit.example.org`");
+    assert!(webhook.is_durable() && !otlp.is_durable());
     let from = config
         .ceiling
         .and_then(|ceiling| ceiling.fs?.mounts.first()?.from.clone());

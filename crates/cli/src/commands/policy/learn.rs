@@ -1,0 +1,167 @@
+//! `policy learn` and `--learn`: the least policy that would have allowed what a session tried.
+
+use std::path::Path;
+
+use std::process::ExitCode;
+
+use ringfence_journal::{CallOutcome, EgressOutcome, Event, SessionId, SessionSummary};
+use ringfence_policy::{Attempt, Learnt, Tried};
+use ringfence_store::{Sessions, Store};
+use serde_json::{Value, json};
+
+use super::show::yaml;
+use crate::args::Learn;
+use crate::commands::{no_session, session_id, store};
+use crate::fault::{Fault, NOT_HELD, chain, reason};
+use crate::print::{Printer, count};
+use crate::settings::Settings;
+
+/// `policy learn`.
+pub(crate) async fn learn(learn: &Learn, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let store = store(settings).await?;
+    let lesson = lesson(&store, learn.session.as_deref()).await;
+    store.leave().await;
+    let lesson = lesson?;
+    if learn.json {
+        printer.json(&lesson.to_json())?;
+    } else {
+        printer.data(&lesson.words()?)?;
+    }
+    if lesson.attempts == 0 {
+        printer.notice("the session asked for no host and called no tool");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn lesson(store: &Store, session: Option<&str>) -> Result<Lesson, Fault> {
+    let id = match session {
+        Some(text) => session_id(text)?,
+        None => newest(store).await?,
+    };
+    Lesson::of(store, id).await
+}
+
+async fn newest(store: &Store) -> Result<SessionId, Fault> {
+    let which = Sessions {
+        limit: Some(1),
+        ..Sessions::default()
+    };
+    let sessions = store.sessions(which).await?;
+    sessions.first().map(|session| session.id).ok_or_else(|| {
+        Fault::ours("session.unknown", "there is no session to learn from")
+            .hint("run something first: `ringfence exec --learn -- CMD`")
+            .exit(NOT_HELD)
+    })
+}
+
+/// What one session teaches.
+pub(crate) struct Lesson {
+    session: SessionId,
+    attempts: usize,
+    learnt: Learnt,
+}
+
+impl Lesson {
+    /// What a session in the store teaches.
+    pub(crate) async fn of(store: &Store, id: SessionId) -> Result<Lesson, Fault> {
+        let summary = summary(store, id).await?;
+        let attempts = attempts(&summary);
+        let learnt =
+            ringfence_policy::learn(&attempts).map_err(|error| Fault::ours("policy.learn", error.to_string()))?;
+        Ok(Lesson {
+            session: id,
+            attempts: attempts.len(),
+            learnt,
+        })
+    }
+
+    /// For programs.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "session_id": self.session,
+            "attempts": self.attempts,
+            "policy": self.learnt.draft,
+            "notes": self.learnt.notes,
+        })
+    }
+
+    /// A policy file; what it does not say is in comments.
+    pub(crate) fn words(&self) -> Result<String, Fault> {
+        let attempts = count(self.attempts as u64, "attempt");
+        let mut text = format!(
+            "# The least policy that would have allowed session {}, from {attempts}.\n{}",
+            self.session,
+            yaml(&self.learnt.draft)?
+        );
+        for note in &self.learnt.notes {
+            let what = if note.allowed { "needs more" } else { "left out" };
+            // A comment is one line, whatever a program called a host.
+            let line = format!("# {what}: {}: {}", note.tried, note.why);
+            text.extend(line.chars().map(|c| if c.is_control() { ' ' } else { c }));
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    /// Into a file, else beside the program's own output.
+    pub(crate) fn hand_over(&self, file: Option<&Path>, printer: &Printer) -> Result<(), Fault> {
+        let words = self.words()?;
+        let Some(file) = file else {
+            printer.aside(words.trim_end());
+            return Ok(());
+        };
+        std::fs::write(file, words).map_err(|error| {
+            let message = format!("cannot write `{}`: {}", file.display(), reason(&error));
+            Fault::ours("policy.learn", message).hint("`ringfence policy learn --last` prints it again")
+        })?;
+        printer.notice(&format!("the least policy is in `{}`", file.display()));
+        Ok(())
+    }
+}
+
+/// A session as its events tell it.
+pub(super) async fn summary(store: &Store, id: SessionId) -> Result<SessionSummary, Fault> {
+    let records = store.show(id).await?;
+    let events: Result<Vec<Event>, _> = records.iter().map(ringfence_journal::Record::event).collect();
+    let events = events.map_err(|error| {
+        let message = format!("a record of session `{id}` cannot be read: {}", chain(&error));
+        Fault::ours("store.damaged", message)
+            .hint("run `ringfence audit verify`")
+            .exit(NOT_HELD)
+    })?;
+    SessionSummary::of(&events).ok_or_else(|| no_session(id))
+}
+
+/// What a session tried, host by host and tool by tool.
+fn attempts(summary: &SessionSummary) -> Vec<Attempt> {
+    let text = |text: &ringfence_journal::Text| text.to_string();
+    let refusal = |code: Option<&ringfence_journal::Text>, rule: &ringfence_journal::Text| {
+        (code.map(text).unwrap_or_default(), text(rule))
+    };
+    let mut attempts = Vec::new();
+    for execution in &summary.executions {
+        for one in &execution.egress {
+            attempts.push(Attempt {
+                tried: Tried::Host {
+                    scheme: text(&one.to.scheme),
+                    host: text(&one.to.host),
+                    port: one.to.port,
+                    method: one.to.method.as_ref().map(text),
+                    path: one.to.path.as_ref().map(text),
+                    address: one.address.as_ref().map(text),
+                },
+                refused: (one.outcome == EgressOutcome::Refused).then(|| refusal(one.error.as_ref(), &one.rule)),
+            });
+        }
+        for one in &execution.calls {
+            attempts.push(Attempt {
+                tried: Tried::Tool { name: text(&one.tool) },
+                refused: (one.outcome == CallOutcome::Refused).then(|| refusal(one.error.as_ref(), &one.rule)),
+            });
+        }
+    }
+    attempts
+}
+
+#[cfg(test)]
+mod tests;

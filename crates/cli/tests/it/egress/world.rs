@@ -1,0 +1,114 @@
+//! An internet, a data folder, and the program in both.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use ringfence_testkit::internet::{self, ALLOWED, EVIL, Internet, LOOSE, STRANGER, World};
+use serde_json::{Value, json};
+
+use crate::setting::{Done, Setting, finish, program};
+
+pub(crate) use ringfence_testkit::internet::enter;
+
+pub(crate) const SECRET: &str = "ringfence-canary-behind-every-other-address";
+
+/// Everything a test of the way out needs.
+pub(crate) struct Net {
+    pub(crate) setting: Setting,
+    pub(crate) internet: Internet,
+    _folder: tempfile::TempDir,
+}
+
+/// The built-in policy with time for slow clients and this network.
+pub(crate) fn policy(net: Value) -> Value {
+    json!({
+        "version": 1,
+        "net": net,
+        "proc": { "wall_timeout": "55s", "cpu_time": "2m", "mem_limit": "1GiB", "fork_limit": 128, "open_files": 1024 },
+    })
+}
+
+impl Net {
+    pub(crate) fn new(more: impl FnOnce(World) -> World) -> Net {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [
+            "allowed.example.com",
+            "api.example.com",
+            "github.com",
+            "pypi.org",
+            "files.pythonhosted.org",
+        ];
+        let names = names.into_iter().chain(["registry.npmjs.org", "keyed.example.com"]);
+        let world = names.fold(World::new(SECRET), |world, name| world.name(name, ALLOWED));
+        let world = world
+            .name("evil.example.net", EVIL)
+            .name("stranger.example.com", STRANGER)
+            .name("loose.example.com", LOOSE);
+        let internet = Internet::open(folder.path(), more(world)).unwrap();
+        Net {
+            setting: Setting::new(),
+            internet,
+            _folder: folder,
+        }
+    }
+
+    /// The program, as whoever started the test.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = internet::program(program());
+        command.args(words).current_dir(self.setting.work()).env_clear();
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.setting.path("user"))
+            .env("RINGFENCE_HOME", self.setting.home());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn ringfence(&self, words: &[&str]) -> Done {
+        finish(self.command(words), &[])
+    }
+
+    /// The result of a program in the sandbox.
+    pub(crate) fn exec(&self, policy: &Value, words: &[&str]) -> Value {
+        self.exec_with(policy, &[], words)
+    }
+
+    /// The same, with options of our own.
+    pub(crate) fn exec_with(&self, policy: &Value, options: &[&str], words: &[&str]) -> Value {
+        let file = self.setting.write("policy.json", policy.to_string());
+        let file = file.display().to_string();
+        let own = ["exec", "--json", "--policy", &file]
+            .into_iter()
+            .chain(options.iter().copied());
+        let all: Vec<&str> = own.chain(["--"]).chain(words.iter().copied()).collect();
+        let done = self.ringfence(&all);
+        serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("not one JSON object: {done:?}"))
+    }
+
+    /// Nobody was reached who is not open to everybody.
+    #[track_caller]
+    pub(crate) fn check_nobody_strayed(&self) {
+        let strayed = self.internet.strayed(&[ALLOWED, LOOSE, STRANGER]);
+        assert!(strayed.is_empty(), "{strayed:?}");
+    }
+}
+
+/// Something installed below `target/tools`, or nothing, said aloud.
+pub(crate) fn tool(path: &str) -> Option<PathBuf> {
+    let here = std::env::current_exe().unwrap();
+    let target = here.ancestors().find(|folder| folder.join("tools").is_dir());
+    let Some(target) = target else {
+        eprintln!("SKIPPED: needs root to reach `target/tools`");
+        return None;
+    };
+    let found = Some(target.join("tools").join(path)).filter(|found| found.exists());
+    if found.is_none() {
+        let required = std::env::var("RINGFENCE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "`{path}` is not installed, and must be here");
+        eprintln!("SKIPPED: `{path}` is not installed; `cargo xtask test` installs it");
+    }
+    found
+}

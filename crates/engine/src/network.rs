@@ -1,0 +1,109 @@
+//! The network of an execution: each connection that leaves its sandbox is carried to the session's way out.
+
+use std::sync::Arc;
+
+use ringfence_gateway::{Barred, Crossed, Egress, Vault};
+use ringfence_sandbox::{Ended, Network, Tunnel};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::execution::{Execution, ViolationReport};
+use crate::request::Program;
+use crate::session::Session;
+
+/// Connections that wait to be taken.
+const ROOM: usize = 16;
+/// How a refused way out is called among violations.
+const NET: &str = "net";
+
+/// The way out of one execution.
+pub(crate) struct Outside {
+    egress: Arc<Egress>,
+    tunnels: mpsc::Receiver<Tunnel>,
+}
+
+impl Engine {
+    /// The way out of an execution and its sandbox's end of it, where the policy has one and the program can use it: code has
+    /// tools, programs have a network.
+    pub(crate) fn outside(&self, session: &Session, program: &Program) -> Result<Option<(Outside, Network)>, RunError> {
+        let is_code = program.stubs().is_some();
+        if is_code || session.policy.net().enabled != Some(true) {
+            return Ok(None);
+        }
+        let egress = match session.way_out.get() {
+            Some(first) => first.for_execution(session.execution, Arc::clone(&session.policy)),
+            None => self.first_way_out(session)?,
+        };
+        let egress = Arc::new(egress);
+        let (connections, tunnels) = mpsc::channel(ROOM);
+        let network = Network {
+            env: egress.environment(),
+            trust: egress.trust().to_owned(),
+            tunnels: connections,
+        };
+        Ok(Some((Outside { egress, tunnels }, network)))
+    }
+
+    /// What a session has at its first way out, it keeps: its certificates, its stand-ins, its limits.
+    fn first_way_out(&self, session: &Session) -> Result<Egress, RunError> {
+        let (credentials, environment) = (&self.settings.credentials, &self.settings.environment);
+        let vault = Vault::find(&self.settings.home, environment);
+        let settings = self.egress.clone().holding(credentials, environment, &vault)?;
+        let ids = (session.id, session.execution);
+        let made = Egress::new(settings, Arc::clone(&session.policy), Arc::clone(&self.store), ids);
+        let first = session.way_out.get_or_init(|| made);
+        Ok(first.for_execution(session.execution, Arc::clone(&session.policy)))
+    }
+}
+
+impl Outside {
+    /// Where its rules are held.
+    pub(crate) fn egress(&self) -> Arc<Egress> {
+        Arc::clone(&self.egress)
+    }
+
+    /// Runs a program and carries its connections. Nothing that cannot be written down goes out, and its program goes no
+    /// further.
+    pub(crate) async fn run(
+        mut self,
+        run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
+    ) -> Result<(Ended, Crossed), RunError> {
+        let mut carried = JoinSet::new();
+        tokio::pin!(run);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut run => break ended?,
+                error = self.egress.failed() => return Err(RunError::Record(error)),
+                Some(tunnel) = self.tunnels.recv() => {
+                    let egress = Arc::clone(&self.egress);
+                    carried.spawn(async move { egress.serve(tunnel).await });
+                }
+                Some(done) = carried.join_next() => done.map_err(RunError::Unanswered)?,
+            }
+        };
+        // The sandbox's end of every connection is gone: what is still carried ends by itself, and is not waited for longer.
+        carried.shutdown().await;
+        Ok((ended, self.egress.close().await?))
+    }
+}
+
+/// What left and what was not let, as the result tells it.
+pub(crate) fn add_crossed(execution: &mut Execution, crossed: &Crossed) {
+    execution.usage.egress_bytes = crossed.bytes_out;
+    let told = crossed.refused.len() as u64;
+    let violation = |barred: &Barred| ViolationReport {
+        kind: NET.to_owned(),
+        detail: format!("{} ({})", barred.detail, barred.code),
+        rule: barred.rule.clone(),
+    };
+    execution.violations.extend(crossed.refused.iter().map(violation));
+    if crossed.refusals > told {
+        execution.violations.push(ViolationReport {
+            kind: NET.to_owned(),
+            detail: format!("{} more", crossed.refusals - told),
+            rule: NET.to_owned(),
+        });
+    }
+}

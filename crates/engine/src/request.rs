@@ -1,0 +1,132 @@
+//! What can be asked to run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_journal::Client;
+use ringfence_policy::{Policy, RelPath};
+use ringfence_sandbox::Language;
+use tokio::sync::mpsc;
+
+/// Something to run once.
+#[derive(Debug)]
+pub struct RunCode {
+    /// The policy in force.
+    pub policy: Arc<Policy>,
+    /// What to run.
+    pub program: Program,
+    /// What it finds as arguments.
+    pub args: Vec<String>,
+    /// Files to bring in.
+    pub files: Vec<Input>,
+    /// What it reads, in pieces.
+    pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
+    /// Where new and changed files go.
+    pub out: Out,
+    /// Refuse what is only watched.
+    pub require_hard: bool,
+    /// How long it may take, where that is less than the policy allows.
+    pub timeout: Option<Duration>,
+    /// Who asked for it, if a client did.
+    pub client: Option<Client>,
+}
+
+impl RunCode {
+    /// A program with nothing around it.
+    pub fn new(policy: Policy, program: Program) -> RunCode {
+        RunCode {
+            policy: Arc::new(policy),
+            program,
+            args: Vec::new(),
+            files: Vec::new(),
+            stdin: None,
+            out: Out::Nowhere,
+            require_hard: false,
+            timeout: None,
+            client: None,
+        }
+    }
+}
+
+/// Where new and changed files go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Out {
+    /// They are named only.
+    Nowhere,
+    /// To a folder of the user's.
+    Folder(PathBuf),
+    /// To a folder of ours, which ends with this process.
+    Kept(PathBuf),
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// Code of a language.
+    Code {
+        /// Any but [`Language::Program`].
+        language: Language,
+        /// What errors call it.
+        file_name: String,
+        /// The source.
+        source: String,
+    },
+    /// A shell script.
+    Shell {
+        /// Its `$0`.
+        file_name: String,
+        /// The script.
+        source: String,
+    },
+    /// A program of the sandbox.
+    Named(String),
+}
+
+impl Program {
+    /// The language of the stubs that it calls tools by, if it can call any.
+    pub(crate) fn stubs(&self) -> Option<ringfence_catalog::Language> {
+        match self {
+            Program::Code {
+                language: Language::Python,
+                ..
+            } => Some(ringfence_catalog::Language::Python),
+            Program::Code { .. } => Some(ringfence_catalog::Language::TypeScript),
+            Program::Shell { .. } | Program::Named(_) => None,
+        }
+    }
+
+    pub(crate) fn language(&self) -> Language {
+        match self {
+            Program::Code { language, .. } => *language,
+            Program::Shell { .. } | Program::Named(_) => Language::Program,
+        }
+    }
+}
+
+/// A file to bring in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Where it comes from.
+    pub from: Source,
+    /// What it is called in the workspace.
+    pub name: RelPath,
+}
+
+/// Where a file comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file of the host's.
+    Path(PathBuf),
+    /// The request itself.
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Source::Path(path) => std::fs::metadata(path).map_or(0, |found| found.len()),
+            Source::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+}

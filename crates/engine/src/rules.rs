@@ -1,0 +1,228 @@
+//! The rules of a session that runs, and changing them: what its place is made of stands, what it may do can be narrowed or
+//! widened, under the ceiling. Each change has a number, and is answered when it is in force.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use ringfence_gateway::{Egress, Pass};
+use ringfence_journal::{Event, Kind, PolicyRef, Recorder as _, SessionId};
+use ringfence_policy::{Draft, Policy};
+use ringfence_store::Store;
+use serde_json::Value;
+
+use crate::ask::{asked_policy, over_ceiling, unparsed};
+use crate::engine::{Engine, lock};
+use crate::error::RunError;
+use crate::execution::ErrorReport;
+use crate::refusal::Refusal;
+use crate::session::policy_ref;
+
+/// The keys of a policy that a change may have.
+const CHANGEABLE: [&str; 4] = ["net", "tools", "data", "approvals"];
+
+/// The rules of one session.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    now: Mutex<Now>,
+    /// Held while rules change: of two changes, one comes after the other.
+    changing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Now {
+    generation: u64,
+    policy: Arc<Policy>,
+    live: Option<Held>,
+}
+
+/// The execution that runs in a session: where its rules are held.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held {
+    pub(crate) pass: Option<Arc<Pass<Arc<Store>>>>,
+    pub(crate) egress: Option<Arc<Egress>>,
+    /// What the request itself said.
+    pub(crate) draft: Option<Value>,
+}
+
+/// The sessions that have rules in this process, for as long as somebody holds them.
+pub(crate) type Ruled = Mutex<HashMap<SessionId, Weak<Rules>>>;
+
+/// Rules that are in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Counts from 1, which is what the session was opened with.
+    pub generation: u64,
+    /// What they are called, and their digest.
+    pub policy: PolicyRef,
+}
+
+/// Why rules were not changed.
+#[derive(Debug)]
+pub enum ChangeError {
+    /// There is no such session here.
+    Unknown,
+    /// They may not be so.
+    Refused(ErrorReport),
+    /// It could not be written down, so nothing changed.
+    Record(RunError),
+}
+
+impl Rules {
+    pub(crate) fn new(policy: Arc<Policy>) -> Rules {
+        Rules {
+            now: Mutex::new(Now {
+                generation: 1,
+                policy,
+                live: None,
+            }),
+            changing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The policy of requests that say nothing of their own.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&lock(&self.now).policy)
+    }
+
+    /// An execution begins; its rules hold until the answer is dropped.
+    pub(crate) fn begin(self: &Arc<Self>, live: Held) -> Begun {
+        lock(&self.now).live = Some(live);
+        Begun(Arc::clone(self))
+    }
+}
+
+/// An execution that runs under a session's rules.
+pub(crate) struct Begun(Arc<Rules>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        lock(&self.0.now).live = None;
+    }
+}
+
+impl Engine {
+    /// Rules of a session, to be found by its id.
+    pub(crate) fn ruled(&self, session: SessionId, policy: Arc<Policy>) -> Arc<Rules> {
+        let rules = Arc::new(Rules::new(policy));
+        let mut all = lock(&self.ruled);
+        all.retain(|_, rules| rules.strong_count() > 0);
+        all.insert(session, Arc::downgrade(&rules));
+        rules
+    }
+
+    /// Puts other rules in force in a session that runs here. The sections that are given replace the session's.
+    pub async fn change_rules(&self, session: SessionId, draft: &Value) -> Result<Changed, ChangeError> {
+        let rules = lock(&self.ruled).get(&session).and_then(Weak::upgrade);
+        let rules = rules.ok_or(ChangeError::Unknown)?;
+        let _turn = rules.changing.lock().await;
+        let (policy, generation, live) = {
+            let now = lock(&rules.now);
+            let policy = self.changed(&now.policy, draft).map_err(refused)?;
+            (Arc::new(policy), now.generation + 1, now.live.clone())
+        };
+        let named = policy_ref(&policy);
+        let kind = Kind::PolicyChanged {
+            generation,
+            policy: named.clone(),
+        };
+        let written = self.store.record(Event::host(session, None, kind)).await;
+        written.map_err(|error| ChangeError::Record(error.into()))?;
+        {
+            let mut now = lock(&rules.now);
+            (now.generation, now.policy) = (generation, Arc::clone(&policy));
+        }
+        // An execution that began meanwhile began under the old rules.
+        let live = lock(&rules.now).live.clone().or(live);
+        if let Some(live) = live {
+            self.put_in_force(&live, &policy).await;
+        }
+        Ok(Changed {
+            generation,
+            policy: named,
+        })
+    }
+
+    async fn put_in_force(&self, live: &Held, policy: &Arc<Policy>) {
+        // What the request asked for beside the old rules it may not have beside the new ones: then it has these.
+        let own = match (&live.draft, &self.settings.front) {
+            (Some(draft), Some(front)) => asked_policy(front, Some(policy), Some(draft)).ok(),
+            _ => None,
+        };
+        let policy = own.unwrap_or_else(|| Arc::clone(policy));
+        if let Some(pass) = &live.pass {
+            pass.change(Arc::clone(&policy));
+        }
+        if let Some(egress) = &live.egress {
+            egress.change(policy).await;
+        }
+    }
+
+    /// The session's policy with other rules in it.
+    fn changed(&self, policy: &Policy, draft: &Value) -> Result<Policy, Refusal> {
+        let fixed = draft.as_object().into_iter().flat_map(serde_json::Map::keys);
+        let fixed: Vec<&str> = fixed
+            .map(String::as_str)
+            .filter(|key| !CHANGEABLE.contains(key) && *key != "version")
+            .collect();
+        if !fixed.is_empty() {
+            return Err(Refusal {
+                code: "session.fixed",
+                message: format!("`{}` of an open session cannot change", fixed.join("`, `")),
+                rule: fixed.join(", "),
+                hint: Some(format!("change `{}` only", CHANGEABLE.join("`, `"))),
+            });
+        }
+        let draft = Draft::parse(&draft.to_string(), "change").map_err(|error| unparsed("the change", error))?;
+        let complete = Draft::builtin().layer(&draft);
+        let mut full = policy.to_draft();
+        if draft.net.is_some() {
+            full.net = complete.net;
+        }
+        if draft.tools.is_some() {
+            full.tools = complete.tools;
+        }
+        if draft.data.is_some() {
+            full.data = complete.data;
+        }
+        if draft.approvals.is_some() {
+            full.approvals = complete.approvals;
+        }
+        let front = self.settings.front.as_ref().ok_or_else(no_front)?;
+        let new = full.under(&front.ceiling).map_err(|error| over_ceiling(&error))?;
+        if new.net().enabled == Some(true) && policy.net().enabled != Some(true) {
+            return Err(Refusal {
+                code: "session.fixed",
+                message: "a session that was opened without a network has no way to it".to_owned(),
+                rule: "net.enabled".to_owned(),
+                hint: Some("run in another session".to_owned()),
+            });
+        }
+        match new.unbuilt(&Engine::built()).first() {
+            Some(unbuilt) => Err(Refusal {
+                code: "policy.unbuilt",
+                message: format!("`{}` {}", unbuilt.key, unbuilt.why),
+                rule: unbuilt.key.clone(),
+                hint: Some(unbuilt.hint.clone()),
+            }),
+            None => Ok(new),
+        }
+    }
+}
+
+fn no_front() -> Refusal {
+    Refusal {
+        code: "server.closing",
+        message: "rules change only where there is a front door".to_owned(),
+        rule: "sessions".to_owned(),
+        hint: None,
+    }
+}
+
+fn refused(refusal: Refusal) -> ChangeError {
+    ChangeError::Refused(ErrorReport {
+        code: refusal.code.to_owned(),
+        message: refusal.message,
+        hint: refusal.hint,
+        rule: Some(refusal.rule),
+    })
+}

@@ -1,0 +1,381 @@
+//! The way out to the network: a proxy that a program in a sandbox reaches over its one pipe, and nothing else.
+//!
+//! A connection says where it wants to go (HTTP, CONNECT, SOCKS5). The host is parsed once, judged before it is resolved,
+//! judged again by every address behind its name, written down, and only then dialled, at an address that was judged.
+//! What cannot be read in one way only is refused. The policy decides; here is only the road.
+
+mod attach;
+mod authority;
+mod body;
+mod chunk;
+mod connect;
+mod cover;
+mod dial;
+mod environment;
+mod forward;
+pub mod fuzz;
+mod generation;
+mod guard;
+mod head;
+mod inspect;
+mod judge;
+mod limit;
+mod passage;
+mod record;
+mod refuse;
+mod relay;
+mod resolve;
+mod rewind;
+mod sniff;
+mod socks;
+mod tls;
+mod upgrade;
+mod upstream;
+mod want;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ringfence_journal::{ExecutionId, NoEntropy, RecordError, Recorder, SessionId, Target};
+use ringfence_policy::{Policy, Scheme};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use attach::Attachments;
+use authority::Authority;
+use connect::{Front, Tunnel, part};
+use generation::{Place, Rules};
+use limit::{Limiter, Over};
+use passage::Passage;
+use record::{Ledger, Scribe};
+use refuse::Denial;
+use rewind::{Rewind, Stream};
+
+use crate::credential::{Credentials, Environment, StandIns};
+use crate::vault::Vault;
+
+pub use record::{Barred, Crossed};
+pub use resolve::Resolver;
+pub use tls::Roots;
+
+/// How long a connection beyond the limit may take to ask, only to be told so.
+const COURTESY: Duration = Duration::from_secs(1);
+
+/// What the way out is made of.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct EgressSettings {
+    /// Who is asked for addresses.
+    pub resolver: Resolver,
+    /// Whose word is taken for a host's name where its TLS is ended.
+    pub roots: Roots,
+    /// Stand-ins for credentials: of one session only.
+    stand_ins: Option<Arc<StandIns>>,
+    /// Whether the sandbox can be given a certificate to trust; without, nothing whose requests must be seen is let out over
+    /// TLS.
+    pub trust: bool,
+}
+
+impl EgressSettings {
+    /// The machine's own resolver and roots.
+    pub fn system() -> EgressSettings {
+        EgressSettings {
+            resolver: Resolver::system(),
+            roots: Roots::system(),
+            stand_ins: None,
+            trust: true,
+        }
+    }
+
+    /// The same with new stand-ins for these credentials: for one session.
+    pub fn holding(
+        mut self,
+        credentials: &Credentials,
+        environment: &Environment,
+        vault: &Vault,
+    ) -> Result<EgressSettings, NoEntropy> {
+        let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
+        self.stand_ins = Some(Arc::new(stand_ins));
+        Ok(self)
+    }
+}
+
+/// What all executions of a session share.
+#[derive(Debug)]
+struct Shared {
+    settings: EgressSettings,
+    limiter: Arc<Limiter>,
+    attachments: Attachments,
+    authority: OnceLock<Option<Authority>>,
+}
+
+/// One execution's way out.
+#[derive(Debug)]
+pub struct Egress {
+    shared: Arc<Shared>,
+    rules: Arc<Rules>,
+    ledger: Arc<Ledger>,
+}
+
+impl Egress {
+    /// The way out of a session's first execution.
+    pub fn new<R: Recorder + Clone + 'static>(
+        settings: EgressSettings,
+        policy: Arc<Policy>,
+        recorder: R,
+        (session, execution): (SessionId, ExecutionId),
+    ) -> Egress {
+        let attachments = Attachments::new(settings.stand_ins.clone());
+        Egress {
+            shared: Arc::new(Shared {
+                settings,
+                limiter: Arc::new(Limiter::new(policy.net_limits())),
+                attachments,
+                authority: OnceLock::new(),
+            }),
+            rules: Arc::new(Rules::new(policy)),
+            ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
+        }
+    }
+
+    /// The way out of another execution in the same session: same limits, same certificates, same stand-ins.
+    #[must_use]
+    pub fn for_execution(&self, execution: ExecutionId, policy: Arc<Policy>) -> Egress {
+        let ledger = Ledger::new(self.ledger.scribe(), self.ledger.session(), execution);
+        Egress {
+            shared: Arc::clone(&self.shared),
+            rules: Arc::new(Rules::new(policy)),
+            ledger: Arc::new(ledger),
+        }
+    }
+
+    /// Serves one connection of a program to its end.
+    pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
+        tokio::select! {
+            () = self.connection(Rewind::new(stream)) => {}
+            // Nothing more goes out at all.
+            _ = self.ledger.failed() => self.rules.close(),
+            () = self.ledger.closing() => {}
+        }
+    }
+
+    /// The certificate that the sandbox is to trust, as PEM; empty where there is none.
+    pub fn trust(&self) -> &str {
+        self.authority().map_or("", Authority::pem)
+    }
+
+    /// The variables of a program: where the proxy is, what to trust, and what stands in for credentials.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let mut variables = environment::variables(self.authority().is_some());
+        variables.extend(self.attachments().environment());
+        variables
+    }
+
+    /// Puts other rules in force and closes what they forbid: both are done when this returns.
+    pub async fn change(&self, policy: Arc<Policy>) {
+        self.shared.limiter.change(policy.net_limits());
+        self.rules.change(policy).await;
+    }
+
+    /// Waits until an event could not be written: then nothing more goes out, and the execution must end.
+    pub async fn failed(&self) -> RecordError {
+        self.ledger.failed().await
+    }
+
+    /// Ends what is still open, waits until every end is written, and says what crossed and what was refused. Nothing is
+    /// served afterwards.
+    pub async fn close(&self) -> Result<Crossed, RecordError> {
+        self.ledger.close().await
+    }
+
+    async fn connection<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>) {
+        let permit = match self.shared.limiter.open() {
+            Ok(permit) => permit,
+            Err(over) => return self.full(stream, over).await,
+        };
+        match timeout(guard::PATIENCE, first(&mut stream)).await {
+            Ok(Some(First::Socks)) => self.socks(stream).await,
+            Ok(Some(First::Connect(end))) => self.connect(stream, end).await,
+            Ok(Some(First::Other)) => inspect::one(self, stream, None).await,
+            Ok(None) | Err(_) => {}
+        }
+        drop(permit);
+    }
+
+    async fn socks<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>) {
+        let wish = match timeout(guard::PATIENCE, socks::handshake(&mut stream)).await {
+            Ok(Ok(wish)) => wish,
+            Ok(Err(error)) => {
+                if let Some(reply) = error.reply() {
+                    part(stream, &reply).await;
+                }
+                return;
+            }
+            Err(_) => return,
+        };
+        let Some(stream) = self.counted(stream, Front::Socks).await else {
+            return;
+        };
+        let text = String::from_utf8_lossy(&wish.host).into_owned();
+        match text.parse() {
+            Ok(host) => {
+                let front = Front::Socks;
+                let port = wish.port;
+                self.tunnel(stream, Tunnel { front, host, port }).await;
+            }
+            Err(error) => {
+                let denial = Denial::from(refuse::host(&error));
+                if self
+                    .refused(&want::target(Scheme::Https, &text, wish.port), &denial)
+                    .await
+                {
+                    part(stream, &socks::refusal(&denial)).await;
+                }
+            }
+        }
+    }
+
+    async fn connect<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, end: usize) {
+        let head = stream.read.split_to(end);
+        let Some(stream) = self.counted(stream, Front::Connect).await else {
+            return;
+        };
+        let read = head::read(&head);
+        let place = read.as_ref().map_or("", |head| head.target.as_str()).to_owned();
+        let tunnel = read.map_err(Denial::from).and_then(|head| wanted(&head));
+        match tunnel {
+            Ok(tunnel) => self.tunnel(stream, tunnel).await,
+            Err(denial) => {
+                if self.refused(&want::target(Scheme::Https, &place, 0), &denial).await {
+                    part(stream, &denial.bytes()).await;
+                }
+            }
+        }
+    }
+
+    /// Counts one more tunnel: the stream, if it may go on.
+    async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
+        let Err(over) = self.take() else {
+            return Some(stream);
+        };
+        let denial = Denial::from(over.refusal);
+        if !over.first || self.refused(&want::target(Scheme::Https, "", 0), &denial).await {
+            part(stream, &front.refused(&denial)).await;
+        }
+        None
+    }
+
+    /// Tells a program that too many connections are open.
+    async fn full<S: Stream>(&self, mut stream: Rewind<S>, over: Over) {
+        let denial = Denial::from(over.refusal);
+        if over.first && !self.refused(&want::target(Scheme::Http, "", 0), &denial).await {
+            return;
+        }
+        // An answer before the question would be lost.
+        let _ = timeout(COURTESY, stream.more()).await;
+        if stream.read.first() == Some(&socks::VERSION) {
+            return part(stream, &socks::NOT_NOW).await;
+        }
+        part(stream, &denial.bytes()).await;
+    }
+
+    /// Counts one more connection or request.
+    fn take(&self) -> Result<(), Over> {
+        self.shared.limiter.take()
+    }
+
+    /// Writes a refusal down; whether that went well, and so whether anything may be said.
+    async fn refused(&self, to: &Target, denial: &Denial) -> bool {
+        self.ledger.refused(to, denial).await.is_ok()
+    }
+
+    fn passage(&self, number: u64, place: Place) -> Passage {
+        let limiter = Arc::clone(&self.shared.limiter);
+        Passage::new(Arc::clone(&self.ledger), limiter, number, place)
+    }
+
+    fn authority(&self) -> Option<&Authority> {
+        let made = self.shared.authority.get_or_init(|| {
+            if !self.shared.settings.trust {
+                return None;
+            }
+            let made = Authority::new();
+            made.inspect_err(|error| tracing::warn!(%error, "the session has no certificates"))
+                .ok()
+        });
+        made.as_ref()
+    }
+
+    fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    fn resolver(&self) -> &Resolver {
+        &self.shared.settings.resolver
+    }
+
+    fn roots(&self) -> &Roots {
+        &self.shared.settings.roots
+    }
+
+    fn attachments(&self) -> &Attachments {
+        &self.shared.attachments
+    }
+}
+
+/// What a connection begins with.
+enum First {
+    Socks,
+    /// A head that asks for a tunnel, up to here.
+    Connect(usize),
+    Other,
+}
+
+/// Reads until it is clear what a connection begins with; nothing at its end.
+async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
+    const WORD: &[u8] = b"CONNECT ";
+    let mut searched = 0;
+    loop {
+        let read = &stream.read;
+        if read.first() == Some(&socks::VERSION) {
+            return Some(First::Socks);
+        }
+        let begins = WORD.len().min(read.len());
+        if read[..begins] != WORD[..begins] {
+            return Some(First::Other);
+        }
+        if let Some(end) = head::end(read, searched) {
+            return Some(First::Connect(end));
+        }
+        searched = read.len();
+        if read.len() > head::MOST {
+            // Refused there, as any other head that is too long.
+            return Some(First::Other);
+        }
+        if stream.more().await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+/// The tunnel that a CONNECT asks for.
+fn wanted(head: &head::Head) -> Result<Tunnel, Denial> {
+    let (host, port) = head::authority(&head.target)?;
+    let port = port.ok_or_else(|| refuse::protocol("CONNECT names a port: `CONNECT host:443 HTTP/1.1`"))?;
+    if let Some(same) = &head.host {
+        let (also, _) = head::authority(same)?;
+        if also != host {
+            let refusal = refuse::authority("the `Host` of the CONNECT is not its host");
+            return Err(Denial {
+                status: http::StatusCode::BAD_REQUEST,
+                refusal,
+            });
+        }
+    }
+    let front = Front::Connect;
+    Ok(Tunnel { front, host, port })
+}

@@ -1,0 +1,77 @@
+//! Where credentials meet requests: asked with each judged request before it is sent, and with each answer before it is
+//! passed on. It may change headers, or refuse.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, SEC_WEBSOCKET_EXTENSIONS};
+use http::request::Parts;
+use ringfence_policy::HostRequest;
+
+use super::body::Body;
+use super::cover::{self, Covered};
+use super::passage::Passage;
+use crate::credential::{Misuse, StandIns};
+use crate::refusal::Refusal;
+
+/// What a session may attach.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Attachments(Option<Arc<StandIns>>);
+
+impl Attachments {
+    pub(super) fn new(stand_ins: Option<Arc<StandIns>>) -> Attachments {
+        Attachments(stand_ins.filter(|all| !all.is_empty()))
+    }
+
+    /// Whether the requests in every tunnel must be seen: a stand-in must not go anywhere unseen.
+    pub(super) fn look_inside(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What the sandbox holds instead of credentials.
+    pub(super) fn environment(&self) -> Vec<(String, String)> {
+        self.0.iter().flat_map(|all| all.environment()).collect()
+    }
+
+    /// On the way out: answers the names of what was attached.
+    pub(super) async fn outgoing(&self, request: &HostRequest, parts: &mut Parts) -> Result<Vec<String>, Misuse> {
+        let Some(stand_ins) = &self.0 else {
+            return Ok(Vec::new());
+        };
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let used = stand_ins.attach(request, target, &mut parts.headers).await?;
+        // What is packed could not be looked through on its way back.
+        parts
+            .headers
+            .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        parts.headers.remove(SEC_WEBSOCKET_EXTENSIONS);
+        Ok(used)
+    }
+
+    /// The body on the way out: it ends where a stand-in begins.
+    pub(super) fn leaving(&self, body: Body, passage: &Arc<Passage>) -> Body {
+        match &self.0 {
+            Some(stand_ins) => cover::spotted(body, stand_ins, passage),
+            None => body,
+        }
+    }
+
+    /// On the way back.
+    pub(super) fn incoming(&self, headers: &mut HeaderMap, body: Body) -> Result<Body, Refusal> {
+        let Some(mut mask) = self.0.as_ref().map(|all| all.mask()).filter(|mask| !mask.is_idle()) else {
+            return Ok(body);
+        };
+        let packed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+        if headers.get_all(CONTENT_ENCODING).iter().any(packed) {
+            let message = "the host packed its answer although it was asked not to, so it cannot be looked through";
+            return Err(Refusal::new("credential.encoded", message).by("credentials"));
+        }
+        cover::headers(&mut mask, headers);
+        Ok(cover::covered(body, mask))
+    }
+
+    /// What comes after an upgrade.
+    pub(super) fn stream<S>(&self, stream: S) -> Covered<S> {
+        let mask = self.0.as_ref().map(|all| all.mask()).unwrap_or_default();
+        Covered::new(stream, mask)
+    }
+}

@@ -1,0 +1,213 @@
+//! Bytes on their way that are looked through: credentials are covered in what comes back, and a stand-in in what leaves ends
+//! it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http::header::{HeaderMap, HeaderValue};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::body::{Body, Fault};
+use super::passage::Passage;
+use crate::credential::{Mask, StandIns};
+
+/// At most this much of a stream is read at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// A body whose words are covered, of the same length as before.
+pub(super) fn covered(body: Body, mask: Mask) -> Body {
+    Looked::new(body, mask, None).boxed_unsync()
+}
+
+/// A body that ends where a stand-in begins.
+pub(super) fn spotted(body: Body, stand_ins: &Arc<StandIns>, passage: &Arc<Passage>) -> Body {
+    let found = Found {
+        stand_ins: Arc::clone(stand_ins),
+        passage: Arc::clone(passage),
+    };
+    Looked::new(body, stand_ins.spotter(), Some(found)).boxed_unsync()
+}
+
+/// Covers words in headers.
+pub(super) fn headers(mask: &mut Mask, headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        let mut bytes = value.as_bytes().to_vec();
+        mask.cover(&mut bytes);
+        if bytes != value.as_bytes() {
+            *value = HeaderValue::from_bytes(&bytes).unwrap_or_else(|_| HeaderValue::from_static(""));
+        }
+    }
+}
+
+struct Found {
+    stand_ins: Arc<StandIns>,
+    passage: Arc<Passage>,
+}
+
+struct Looked {
+    inner: Body,
+    mask: Mask,
+    found: Option<Found>,
+    /// What comes before anything else of the inner body.
+    next: VecDeque<Frame<Bytes>>,
+    held: u64,
+    ended: bool,
+}
+
+impl Looked {
+    fn new(inner: Body, mask: Mask, found: Option<Found>) -> Looked {
+        Looked {
+            inner,
+            mask,
+            found,
+            next: VecDeque::new(),
+            held: 0,
+            ended: false,
+        }
+    }
+
+    fn take(&mut self, bytes: &Bytes) {
+        let ready = self.mask.push(bytes);
+        self.held = (self.held + bytes.len() as u64).saturating_sub(ready.len() as u64);
+        self.give(ready);
+    }
+
+    fn finish(&mut self) {
+        let rest = self.mask.finish();
+        self.held = 0;
+        self.give(rest);
+    }
+
+    fn give(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.next.push_back(Frame::data(bytes.into()));
+        }
+    }
+}
+
+impl hyper::body::Body for Looked {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        loop {
+            if self.mask.found()
+                && let Some(found) = &self.found
+            {
+                let misuse = found.stand_ins.in_body();
+                found.passage.misuse(&misuse);
+                return Poll::Ready(Some(Err(Box::new(*misuse.refusal))));
+            }
+            if let Some(frame) = self.next.pop_front() {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
+                return Poll::Pending;
+            };
+            match frame.transpose()?.map(Frame::into_data) {
+                Some(Ok(data)) => self.take(&data),
+                Some(Err(frame)) => {
+                    self.finish();
+                    if let Ok(mut trailers) = frame.into_trailers() {
+                        headers(&mut self.mask, &mut trailers);
+                        self.next.push_back(Frame::trailers(trailers));
+                    }
+                }
+                None => {
+                    self.finish();
+                    self.ended = true;
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.next.is_empty() && self.held == 0 && (self.ended || self.inner.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let waiting: u64 = self
+            .next
+            .iter()
+            .filter_map(Frame::data_ref)
+            .map(|data| data.len() as u64)
+            .sum();
+        let (inner, more) = (self.inner.size_hint(), waiting + self.held);
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower().saturating_add(more));
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper.saturating_add(more));
+        }
+        hint
+    }
+}
+
+/// A stream of which what is read has its words covered.
+pub(super) struct Covered<S> {
+    inner: S,
+    mask: Mask,
+    ready: Bytes,
+    ended: bool,
+}
+
+impl<S> Covered<S> {
+    pub(super) fn new(inner: S, mask: Mask) -> Covered<S> {
+        Covered {
+            inner,
+            mask,
+            ready: Bytes::new(),
+            ended: false,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Covered<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.mask.is_idle() {
+            return Pin::new(&mut this.inner).poll_read(cx, buffer);
+        }
+        while this.ready.is_empty() && !this.ended {
+            let mut chunk = [0; CHUNK];
+            let mut read = ReadBuf::new(&mut chunk);
+            if Pin::new(&mut this.inner).poll_read(cx, &mut read)?.is_pending() {
+                return Poll::Pending;
+            }
+            let came = read.filled();
+            this.ended = came.is_empty();
+            this.ready = if this.ended {
+                this.mask.finish()
+            } else {
+                this.mask.push(came)
+            }
+            .into();
+        }
+        let count = this.ready.len().min(buffer.remaining());
+        buffer.put_slice(&this.ready[..count]);
+        this.ready.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Covered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,115 @@
+//! A request as it goes on: framing and hop-by-hop headers are made anew, nothing is added that tells of us.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::{PathAndQuery, Uri};
+use http::{Request, Version};
+use ringfence_policy::UrlPath;
+
+use super::body::Body;
+use super::refuse::{self, CODE};
+use super::upstream::Origin;
+use crate::refusal::Refusal;
+
+/// What is between two neighbours, and never goes further.
+const HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("http2-settings"),
+];
+
+/// What a client asks to be upgraded to, if that is something we carry.
+pub(super) fn is_websocket(parts: &Parts) -> bool {
+    let upgrade = parts.headers.get(header::UPGRADE);
+    parts.version == Version::HTTP_11
+        && parts.method == http::Method::GET
+        && upgrade.is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Takes away what is between two neighbours.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP) {
+        headers.remove(name);
+    }
+    // `trailers` is what every recipient can do, and gRPC asks for it.
+    let trailers = headers.get(header::TE).is_some_and(|te| te == "trailers");
+    if !trailers {
+        headers.remove(header::TE);
+    }
+    headers.remove(CODE);
+}
+
+/// The request for the far side. `path` is its canonical path, where rules looked at it: what was judged is what is sent.
+pub(super) fn request(
+    mut parts: Parts,
+    body: Body,
+    origin: &Origin,
+    path: Option<&UrlPath>,
+    two: bool,
+) -> Result<Request<Body>, Refusal> {
+    let unfit = || refuse::protocol("the URL cannot be sent");
+    strip(&mut parts.headers);
+    // Framing follows from the body, and hyper says so itself.
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.remove(header::EXPECT);
+    let wanted = match path {
+        Some(path) => {
+            let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            PathAndQuery::try_from(format!("{path}{query}")).map_err(|_| unfit())?
+        }
+        None => parts.uri.path_and_query().cloned().ok_or_else(unfit)?,
+    };
+    let authority = origin.authority();
+    let mut uri = Uri::builder().path_and_query(wanted);
+    if two {
+        parts.headers.remove(header::HOST);
+        uri = uri.scheme(super::judge::scheme(origin.scheme)).authority(authority);
+        parts.version = Version::HTTP_2;
+        join_cookies(&mut parts.headers);
+    } else {
+        let host = HeaderValue::from_str(&authority).map_err(|_| unfit())?;
+        parts.headers.insert(header::HOST, host);
+        parts.version = Version::HTTP_11;
+        parts.headers.remove(header::TE);
+        join_cookies(&mut parts.headers);
+    }
+    parts.uri = uri.build().map_err(|_| unfit())?;
+    parts.extensions = http::Extensions::new();
+    Ok(Request::from_parts(parts, body))
+}
+
+/// HTTP/2 may write one cookie per line; HTTP/1 has one line.
+fn join_cookies(headers: &mut HeaderMap) {
+    let cookies: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
+    if cookies.len() < 2 {
+        return;
+    }
+    let parts: Vec<&[u8]> = cookies.iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&parts.join(b"; ".as_slice())) {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
+/// About how many bytes a head is on the wire.
+pub(super) fn size(headers: &HeaderMap) -> usize {
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum::<usize>()
+        + 16
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! Requests that are seen: plain HTTP, and HTTP inside TLS that we end. Each is judged by the rules in force when it comes,
+//! written down, and only then sent.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use ringfence_journal::{RecordError, Target};
+use ringfence_policy::Scheme;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::Egress;
+use super::body::{self, Body};
+use super::forward;
+use super::generation::{Crossing, Place};
+use super::guard::{Fault, Guard};
+use super::head;
+use super::judge;
+use super::passage::Passage;
+use super::refuse::{self, Denial};
+use super::relay::IDLE;
+use super::rewind::Stream;
+use super::tls::Inside;
+use super::upgrade;
+use super::upstream::{self, Link, Origin, Pool};
+use super::want::{self, Want};
+use crate::credential::Misuse;
+use crate::refusal::Refusal;
+
+/// Requests at once on one connection of HTTP/2.
+const STREAMS: u32 = 32;
+
+/// One connection of a program on which requests are seen.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) egress: Arc<Egress>,
+    /// The tunnel's host, where there is a tunnel.
+    inside: Option<Origin>,
+    pool: Pool,
+    fault: Fault,
+    requests: AtomicU64,
+    /// Told when something on this connection must end and does not: then the whole connection ends.
+    line: Arc<Notify>,
+    /// What goes on when requests are over, such as a WebSocket; it ends with this connection.
+    pub(super) carried: Mutex<JoinSet<()>>,
+}
+
+/// A request that may be sent.
+struct Let {
+    rule: String,
+    addresses: Vec<IpAddr>,
+    link: Option<Link>,
+    place: Place,
+    /// Rules looked at the path: its canonical form is sent.
+    seen: bool,
+}
+
+/// Why there is no answer.
+pub(super) enum Unanswered {
+    /// The program is told.
+    Denied(Denial),
+    /// The same, and a stand-in was where it does not belong.
+    Misused(Misuse),
+    /// It could not be written down: the connection ends here.
+    Unrecorded(RecordError),
+}
+
+impl<D: Into<Denial>> From<D> for Unanswered {
+    fn from(denial: D) -> Unanswered {
+        Unanswered::Denied(denial.into())
+    }
+}
+
+/// Serves HTTP/1 until the program goes away.
+pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, inside: Option<Origin>) {
+    let (guard, fault) = Guard::new(stream);
+    let exchange = Exchange::new(egress, inside, fault);
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_headers(head::LINES)
+        .max_buf_size(2 * head::MOST)
+        .half_close(true)
+        .auto_date_header(false);
+    let answering = Arc::clone(&exchange);
+    let service = service_fn(move |request| Arc::clone(&answering).answer(request));
+    let served = builder.serve_connection(TokioIo::new(guard), service).with_upgrades();
+    tokio::select! {
+        served = served => broken(served),
+        () = exchange.line.notified() => return,
+    }
+    let carried = std::mem::take(&mut *exchange.carried.lock().unwrap_or_else(PoisonError::into_inner));
+    carried.join_all().await;
+}
+
+/// Serves HTTP/2 until the program goes away.
+pub(super) async fn two(egress: &Arc<Egress>, stream: impl Stream + 'static, inside: Origin) {
+    let exchange = Exchange::new(egress, Some(inside), Fault::default());
+    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(head::MOST).unwrap_or(u32::MAX))
+        .auto_date_header(false);
+    let answering = Arc::clone(&exchange);
+    let service = service_fn(move |request| Arc::clone(&answering).answer(request));
+    tokio::select! {
+        served = builder.serve_connection(TokioIo::new(stream), service) => broken(served),
+        () = exchange.line.notified() => {}
+    }
+}
+
+fn broken(served: hyper::Result<()>) {
+    if let Err(error) = served {
+        tracing::debug!(%error, "a program's connection broke off");
+    }
+}
+
+impl Exchange {
+    fn new(egress: &Arc<Egress>, inside: Option<Origin>, fault: Fault) -> Arc<Exchange> {
+        Arc::new(Exchange {
+            egress: Arc::clone(egress),
+            inside,
+            pool: Pool::default(),
+            fault,
+            requests: AtomicU64::new(0),
+            line: Arc::default(),
+            carried: Mutex::default(),
+        })
+    }
+
+    /// Answers one request, whatever comes of it.
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+        // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
+        let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
+        let head_only = request.method() == http::Method::HEAD;
+        let mut response = self.judged(request).await?;
+        if head_only {
+            // HTTP/2 would send it, and the program take it for an error.
+            *response.body_mut() = body::empty();
+        }
+        if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let close = http::HeaderValue::from_static("close");
+            response.headers_mut().insert(http::header::CONNECTION, close);
+        }
+        Ok(response)
+    }
+
+    async fn judged(&self, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Err(over) = self.egress.take() {
+            let denial = Denial::from(over.refusal);
+            if over.first {
+                return self.refuse(&self.nowhere(), denial).await;
+            }
+            return Ok(answer(&denial));
+        }
+        if let Some(refusal) = self.fault.of(number) {
+            return self.refuse(&self.nowhere(), refusal.into()).await;
+        }
+        let (parts, incoming) = request.into_parts();
+        let want = match want::read(&parts, self.inside.as_ref()) {
+            Ok(want) => want,
+            Err(unread) => {
+                let (to, denial) = *unread;
+                return self.refuse(&to, denial).await;
+            }
+        };
+        match self.forward(&want, parts, incoming).await {
+            Ok(response) => Ok(response),
+            Err(Unanswered::Denied(denial)) => self.refuse(&want.target, denial).await,
+            Err(Unanswered::Misused(misuse)) => {
+                let denial = Denial::from((*misuse.refusal).clone());
+                self.egress.ledger().misused(&want.target, &denial, &misuse).await?;
+                Ok(answer(&denial))
+            }
+            Err(Unanswered::Unrecorded(error)) => Err(error),
+        }
+    }
+
+    /// Everything from the judgement to the answer.
+    async fn forward(&self, want: &Want, mut parts: Parts, incoming: Incoming) -> Result<Response<Body>, Unanswered> {
+        let websocket = forward::is_websocket(&parts);
+        let permitted = self.permit(want, websocket).await?;
+        let attached = self.egress.attachments().outgoing(&want.request, &mut parts).await;
+        let attached = attached.map_err(Unanswered::Misused)?;
+        let addresses: Vec<String> = permitted.addresses.iter().map(ToString::to_string).collect();
+        let ledger = self.egress.ledger();
+        let number = ledger
+            .started(&want.target, &addresses.join(", "), &permitted.rule)
+            .await;
+        let number = number.map_err(Unanswered::Unrecorded)?;
+        let passage = Arc::new(self.egress.passage(number, permitted.place));
+        let written = ledger.attached(number, &attached).await;
+        written.map_err(Unanswered::Unrecorded)?;
+        let sent = Sent {
+            want,
+            passage: &passage,
+            path: want.request.path.as_ref().filter(|_| permitted.seen),
+        };
+        let answered = if websocket {
+            upgrade::forward(self, sent, parts, &permitted.addresses).await
+        } else {
+            let link = permitted.link;
+            self.send(sent, parts, incoming, link, &permitted.addresses).await
+        };
+        // Its start is written, so its end tells what became of it; there is no refusal on top.
+        Ok(answered.unwrap_or_else(|refusal| {
+            passage.fault(refusal.code);
+            answer(&refusal.into())
+        }))
+    }
+
+    /// Judges by the rules in force, resolves, judges again, and takes a place under exactly those rules.
+    async fn permit(&self, want: &Want, fresh: bool) -> Result<Let, Unanswered> {
+        let request = &want.request;
+        let origin = Origin::of(request);
+        loop {
+            let moment = self.egress.rules().now();
+            let policy = &moment.policy;
+            let rule = judge::host(policy, request)?;
+            want.seen(policy)?;
+            let allowed = |address| judge::address(policy, request, address).is_ok();
+            let link = if fresh {
+                None
+            } else {
+                self.pool.take(&origin, allowed).await
+            };
+            let addresses = if let Some(link) = &link {
+                vec![link.address]
+            } else {
+                let resolved = self.egress.resolver().resolve(&request.host).await?;
+                judge::resolved(policy, request, &resolved)?;
+                resolved.addresses
+            };
+            let crossing = Crossing {
+                request: request.clone(),
+                addresses: addresses.clone(),
+                unseen: false,
+                line: Some(Arc::clone(&self.line)),
+            };
+            if let Some(place) = self.egress.rules().enter(&moment, crossing) {
+                return Ok(Let {
+                    rule,
+                    addresses,
+                    link,
+                    place,
+                    seen: policy.inspects(request),
+                });
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        sent: Sent<'_>,
+        parts: Parts,
+        incoming: Incoming,
+        link: Option<Link>,
+        addresses: &[IpAddr],
+    ) -> Result<Response<Body>, Refusal> {
+        let Sent { want, passage, path } = sent;
+        let origin = Origin::of(&want.request);
+        let mut link = match link {
+            Some(link) => link,
+            None => self.connect(&origin, addresses, passage).await?,
+        };
+        let outgoing = self.egress.attachments().leaving(body::out(incoming, passage), passage);
+        let request = forward::request(parts, outgoing, &origin, path, link.is_two())?;
+        let left = forward::size(request.headers()) + request.uri().path().len();
+        passage
+            .out(left)
+            .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
+        let answered = tokio::select! {
+            biased;
+            () = passage.closed() => Err(refuse::changed()),
+            answered = self.try_send(&mut link, request, passage) => answered,
+            () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
+        };
+        let (mut head, incoming) = answered?.into_parts();
+        passage.status(head.status);
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(refuse::unreachable(
+                &origin.host.to_string(),
+                "it changed the protocol unasked",
+            ));
+        }
+        let came = passage.back(forward::size(&head.headers));
+        came.map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
+        forward::strip(&mut head.headers);
+        let back = body::back(incoming, passage, self.pool.lend(link));
+        let back = self.egress.attachments().incoming(&mut head.headers, back)?;
+        head.version = http::Version::default();
+        head.extensions = http::Extensions::new();
+        Ok(Response::from_parts(head, back))
+    }
+
+    async fn connect(&self, origin: &Origin, addresses: &[IpAddr], passage: &Passage) -> Result<Link, Refusal> {
+        let link = tokio::select! {
+            biased;
+            () = passage.closed() => {
+                return Err(refuse::changed());
+            }
+            link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
+        };
+        self.pool.share(&link);
+        Ok(link)
+    }
+
+    /// Sends; a kept connection that closed before it took anything is replaced once, at the same address.
+    async fn try_send(
+        &self,
+        link: &mut Link,
+        request: Request<Body>,
+        passage: &Passage,
+    ) -> Result<Response<Incoming>, Refusal> {
+        let host = link.origin.host.to_string();
+        let failed = |error: &hyper::Error| {
+            let why = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+            refuse::unreachable(&host, &why)
+        };
+        let unsent = match link.send(request).await {
+            Ok(response) => return Ok(response),
+            Err(unsent) => unsent,
+        };
+        let Some(request) = unsent.request else {
+            return Err(failed(&unsent.error));
+        };
+        let fresh = self.connect(&link.origin, &[link.address], passage).await?;
+        if fresh.is_two() != link.is_two() {
+            return Err(failed(&unsent.error));
+        }
+        *link = fresh;
+        link.send(request).await.map_err(|unsent| failed(&unsent.error))
+    }
+
+    /// Where a request that was not read was going.
+    fn nowhere(&self) -> Target {
+        match &self.inside {
+            Some(origin) => want::target(origin.scheme, &origin.host.to_string(), origin.port),
+            None => want::target(Scheme::Http, "", 0),
+        }
+    }
+
+    async fn refuse(&self, to: &Target, denial: Denial) -> Result<Response<Body>, RecordError> {
+        self.egress.ledger().refused(to, &denial).await?;
+        Ok(answer(&denial))
+    }
+}
+
+/// What is the same for every way of sending.
+#[derive(Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub(super) want: &'a Want,
+    pub(super) passage: &'a Arc<Passage>,
+    pub(super) path: Option<&'a ringfence_policy::UrlPath>,
+}
+
+fn answer(denial: &Denial) -> Response<Body> {
+    denial.response().map(body::full)
+}

@@ -1,0 +1,83 @@
+//! Questions to the policy, and its answers as refusals. Nothing is decided here.
+
+use std::net::IpAddr;
+
+use ringfence_policy::{AddressKind, Decision, Host, HostRequest, Policy, Scheme};
+
+use super::refuse;
+use super::resolve::Resolved;
+use crate::refusal::Refusal;
+
+/// A place as people write it.
+pub(super) fn written(request: &HostRequest) -> String {
+    let scheme = scheme(request.scheme);
+    let port = Some(request.port).filter(|port| *port != request.scheme.port());
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let path = request.path.as_ref().map(ToString::to_string).unwrap_or_default();
+    match request.host {
+        Host::Ip(IpAddr::V6(address)) => format!("{scheme}://[{address}]{port}{path}"),
+        Host::Ip(IpAddr::V4(_)) | Host::Name(_) => format!("{scheme}://{}{port}{path}", request.host),
+    }
+}
+
+pub(super) fn scheme(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Https => "https",
+        Scheme::Http => "http",
+    }
+}
+
+/// Whether the host may be reached so, before it is resolved; the rule that lets it.
+pub(super) fn host(policy: &Policy, request: &HostRequest) -> Result<String, Refusal> {
+    let decision = policy.host(request);
+    let what = match request.method {
+        Some(method) => format!("{} {}", format!("{method:?}").to_uppercase(), written(request)),
+        None => written(request),
+    };
+    match refuse::decided(&decision, &what) {
+        Some(refusal) => Err(refusal),
+        None => Ok(decision.rule().as_str().to_owned()),
+    }
+}
+
+/// Whether everything that the host's name stands for may be reached: each name of the chain, each address.
+pub(super) fn resolved(policy: &Policy, request: &HostRequest, resolved: &Resolved) -> Result<(), Refusal> {
+    for alias in &resolved.aliases {
+        let host: Host = alias.parse().map_err(|error| refuse::host(&error))?;
+        let as_alias = HostRequest {
+            host,
+            ..request.clone()
+        };
+        if let Decision::Deny(rule) = policy.alias(&as_alias) {
+            let message = format!(
+                "`{}` is another name of `{}`, which may not be reached",
+                request.host, as_alias.host
+            );
+            return Err(Refusal::new("net.denied", message)
+                .by(rule.as_str())
+                .hint("do without it, or ask the operator"));
+        }
+    }
+    resolved
+        .addresses
+        .iter()
+        .try_for_each(|address| self::address(policy, request, *address))
+}
+
+/// Whether one address behind the request's host may be dialled.
+pub(super) fn address(policy: &Policy, request: &HostRequest, address: IpAddr) -> Result<(), Refusal> {
+    match policy.address(address, request) {
+        Decision::Allow(_) => Ok(()),
+        Decision::Ask(rule) => Err(Refusal::needs_approval(&written(request), rule.as_str())),
+        Decision::Deny(rule) => {
+            let kind = AddressKind::of(address).name();
+            let message = format!(
+                "`{}` leads to `{address}` ({kind}), which may not be reached",
+                request.host
+            );
+            Err(Refusal::new("net.address", message)
+                .by(rule.as_str())
+                .hint("only a rule with `addresses` opens a private network; ask the operator"))
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What the journal is told of the network: a start before anything is sent, an end, or a refusal.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ringfence_journal::{Event, ExecutionId, Kind, RecordError, Recorded, Recorder, SessionId, Target, Text};
+use tokio::sync::watch;
+
+use super::refuse::Denial;
+use crate::credential::Misuse;
+use crate::pass::Ends;
+
+/// Refusals that are told one by one; the rest is counted.
+const TOLD: usize = 256;
+
+/// How long the end of an execution waits for what is still out.
+const LEAVING: Duration = Duration::from_secs(5);
+
+type Written = Pin<Box<dyn Future<Output = Result<Recorded, RecordError>> + Send>>;
+
+/// Any recorder, so that only the outside of the proxy names its type.
+#[derive(Clone)]
+pub(super) struct Scribe(Arc<dyn Fn(Event) -> Written + Send + Sync>);
+
+impl fmt::Debug for Scribe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scribe")
+    }
+}
+
+impl Scribe {
+    pub(super) fn new<R: Recorder + Clone + 'static>(recorder: R) -> Scribe {
+        Scribe(Arc::new(move |event| {
+            let recorder = recorder.clone();
+            Box::pin(async move { recorder.record(event).await })
+        }))
+    }
+}
+
+impl Recorder for Scribe {
+    fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
+        (self.0)(event)
+    }
+}
+
+/// Something that was not let out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Barred {
+    /// Where to, such as `https://example.org:443 GET /path`.
+    pub detail: String,
+    /// The stable code of the refusal.
+    pub code: &'static str,
+    /// The rule that refused.
+    pub rule: String,
+}
+
+/// What an execution did on the network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Crossed {
+    /// What was tried and is forbidden: the first of them, by number.
+    pub refused: Vec<Barred>,
+    /// How many were refused in all.
+    pub refusals: u64,
+    /// Bytes that left.
+    pub bytes_out: u64,
+    /// Bytes that came.
+    pub bytes_in: u64,
+}
+
+/// The end of one crossing.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) number: u64,
+    pub(super) status: Option<u16>,
+    pub(super) error: Option<&'static str>,
+    pub(super) bytes_out: u64,
+    pub(super) bytes_in: u64,
+    pub(super) duration_ms: u64,
+}
+
+/// The journal of one execution's crossings.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    scribe: Scribe,
+    session: SessionId,
+    execution: ExecutionId,
+    next: AtomicU64,
+    ends: Ends<Scribe>,
+    crossed: Mutex<Crossed>,
+    /// How many are out.
+    open: watch::Sender<usize>,
+    closing: watch::Sender<bool>,
+    failed: watch::Sender<Option<RecordError>>,
+}
+
+impl Ledger {
+    pub(super) fn new(scribe: Scribe, session: SessionId, execution: ExecutionId) -> Ledger {
+        Ledger {
+            ends: Ends::new(scribe.clone()),
+            scribe,
+            session,
+            execution,
+            next: AtomicU64::new(1),
+            crossed: Mutex::default(),
+            open: watch::Sender::new(0),
+            closing: watch::Sender::new(false),
+            failed: watch::Sender::new(None),
+        }
+    }
+
+    pub(super) fn scribe(&self) -> Scribe {
+        self.scribe.clone()
+    }
+
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    fn crossed(&self) -> MutexGuard<'_, Crossed> {
+        self.crossed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn record(&self, kind: Kind) -> Result<(), RecordError> {
+        let event = Event::host(self.session, Some(self.execution), kind);
+        let (ends, written) = tokio::join!(self.ends.write(), self.scribe.record(event));
+        let written = ends.and(written.map(drop));
+        if let Err(error) = &written {
+            self.fail(error.clone());
+        }
+        written
+    }
+
+    /// Writes down that something leaves; answers its number. Nothing may be sent before, or if this fails.
+    pub(super) async fn started(&self, to: &Target, address: &str, rule: &str) -> Result<u64, RecordError> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let started = Kind::EgressStarted {
+            number,
+            to: to.clone(),
+            address: Text::clean(address),
+            rule: Text::clean(rule),
+        };
+        self.record(started).await.map(|()| number)
+    }
+
+    /// Writes down that something was not let out; answers its number.
+    pub(super) async fn refused(&self, to: &Target, denial: &Denial) -> Result<u64, RecordError> {
+        let refusal = &denial.refusal;
+        let rule = refusal.rule.as_deref().unwrap_or_default();
+        if denial.is_violation() {
+            let mut crossed = self.crossed();
+            crossed.refusals += 1;
+            if crossed.refused.len() < TOLD {
+                crossed.refused.push(Barred {
+                    detail: detail(to),
+                    code: refusal.code,
+                    rule: rule.to_owned(),
+                });
+            }
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.record(Kind::EgressRefused {
+            number,
+            to: to.clone(),
+            code: Text::clean(refusal.code),
+            rule: Text::clean(rule),
+        })
+        .await?;
+        Ok(number)
+    }
+
+    /// The same, because a stand-in was where it does not belong.
+    pub(super) async fn misused(&self, to: &Target, denial: &Denial, misuse: &Misuse) -> Result<(), RecordError> {
+        let number = self.refused(to, denial).await?;
+        if misuse.is_one() {
+            self.record(misused(number, misuse)).await?;
+        }
+        Ok(())
+    }
+
+    /// The same of something that is under way; nobody waits for it but the execution's end.
+    pub(super) fn misuse(&self, number: u64, misuse: &Misuse) {
+        let mut crossed = self.crossed();
+        crossed.refusals += 1;
+        if crossed.refused.len() < TOLD {
+            crossed.refused.push(Barred {
+                detail: format!("stand-in of `{}` in the {}", misuse.credential, misuse.place),
+                code: misuse.refusal.code,
+                rule: misuse.refusal.rule.clone().unwrap_or_default(),
+            });
+        }
+        drop(crossed);
+        let kind = misused(number, misuse);
+        self.ends.add(Event::host(self.session, Some(self.execution), kind));
+    }
+
+    /// Writes down which credentials are about to leave.
+    pub(super) async fn attached(&self, number: u64, names: &[String]) -> Result<(), RecordError> {
+        for name in names {
+            let credential = Text::clean(name);
+            self.record(Kind::CredentialUsed { number, credential }).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes down that something is over; nobody waits for it but the execution's end.
+    pub(super) fn ended(&self, end: &End) {
+        let kind = Kind::EgressEnded {
+            number: end.number,
+            status: end.status,
+            error: end.error.map(Text::clean),
+            bytes_out: end.bytes_out,
+            bytes_in: end.bytes_in,
+            duration_ms: end.duration_ms,
+        };
+        self.ends.add(Event::host(self.session, Some(self.execution), kind));
+        {
+            let mut crossed = self.crossed();
+            crossed.bytes_out += end.bytes_out;
+            crossed.bytes_in += end.bytes_in;
+        }
+        self.open.send_modify(|open| *open -= 1);
+    }
+
+    /// One more is out.
+    pub(super) fn leaves(&self) {
+        self.open.send_modify(|open| *open += 1);
+    }
+
+    /// Waits until the execution is over.
+    pub(super) async fn closing(&self) {
+        let mut closing = self.closing.subscribe();
+        if closing.wait_for(|closing| *closing).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn fail(&self, error: RecordError) {
+        self.failed.send_modify(|failed| {
+            failed.get_or_insert(error);
+        });
+    }
+
+    fn failure(&self) -> Option<RecordError> {
+        self.failed.borrow().clone().or_else(|| self.ends.failed())
+    }
+
+    /// Waits until an event could not be written.
+    pub(super) async fn failed(&self) -> RecordError {
+        let mut failed = self.failed.subscribe();
+        let error = failed
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|failed| failed.clone());
+        match error {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends whatever is still out, and waits until every end is written; what crossed, and what did not.
+    pub(super) async fn close(&self) -> Result<Crossed, RecordError> {
+        self.closing.send_replace(true);
+        let mut open = self.open.subscribe();
+        // Whatever does not end in time has no end in the journal: what became of it is not known.
+        let _ = tokio::time::timeout(LEAVING, open.wait_for(|open| *open == 0)).await;
+        self.ends.write().await?;
+        match self.failure() {
+            Some(error) => Err(error),
+            None => Ok(self.crossed().clone()),
+        }
+    }
+}
+
+fn misused(number: u64, misuse: &Misuse) -> Kind {
+    Kind::CredentialMisused {
+        number,
+        credential: Text::clean(&misuse.credential),
+        place: Text::clean(misuse.place),
+        code: Text::clean(misuse.refusal.code),
+    }
+}
+
+/// A place and what was wanted of it, in one line.
+fn detail(to: &Target) -> String {
+    let mut detail = format!("{}://{}:{}", to.scheme, to.host, to.port);
+    for part in [&to.method, &to.path].into_iter().flatten() {
+        detail.push(' ');
+        detail.push_str(part.as_str());
+    }
+    Text::clean(&detail).as_str().to_owned()
+}

@@ -1,0 +1,163 @@
+//! Refusals at the door to the network: their words, and how each protocol is told.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use ringfence_policy::{Decision, HostError, Rule, UrlPathError};
+use serde_json::json;
+
+use crate::refusal::Refusal;
+
+/// The header that carries a refusal's code; no answer from outside ever has it.
+pub(super) const CODE: HeaderName = HeaderName::from_static("x-ringfence-code");
+
+/// A refusal and the status that it has in HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Denial {
+    pub(super) status: StatusCode,
+    pub(super) refusal: Refusal,
+}
+
+impl From<Refusal> for Denial {
+    fn from(refusal: Refusal) -> Denial {
+        let status = match refusal.code {
+            "net.host" | "net.protocol" | "net.path" => StatusCode::BAD_REQUEST,
+            "net.dns" | "net.unreachable" | "net.tls" => StatusCode::BAD_GATEWAY,
+            "limit.rate" | "limit.connections" => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::FORBIDDEN,
+        };
+        Denial { status, refusal }
+    }
+}
+
+impl Denial {
+    pub(super) fn misdirected(message: impl Into<String>) -> Denial {
+        Denial {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            refusal: authority(message),
+        }
+    }
+
+    /// Whether somebody tried what is forbidden; the rest is the world's fault.
+    pub(super) fn is_violation(&self) -> bool {
+        !matches!(self.refusal.code, "net.dns" | "net.unreachable" | "net.tls")
+    }
+
+    /// The body: what a program, or the model behind it, can act on.
+    pub(super) fn body(&self) -> Bytes {
+        let Refusal {
+            code,
+            message,
+            rule,
+            hint,
+            ..
+        } = &self.refusal;
+        let body = json!({"code": code, "message": message, "rule": rule, "hint": hint});
+        Bytes::from(format!("{body}\n"))
+    }
+
+    /// The answer in HTTP; `head` leaves out the body.
+    pub(super) fn response(&self) -> Response<Bytes> {
+        let mut response = Response::new(self.body());
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CODE, HeaderValue::from_static(self.refusal.code));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// The answer as bytes of HTTP/1, after which the connection is closed.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let body = self.body();
+        let reason = self.status.canonical_reason().unwrap_or("Refused");
+        let mut bytes = format!(
+            "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             {CODE}: {}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+            self.status.as_u16(),
+            body.len(),
+            self.refusal.code,
+        )
+        .into_bytes();
+        bytes.extend_from_slice(&body);
+        bytes
+    }
+}
+
+/// A decision that is not yes.
+pub(super) fn decided(decision: &Decision, what: &str) -> Option<Refusal> {
+    match decision {
+        Decision::Allow(_) => None,
+        Decision::Ask(rule) => Some(Refusal::needs_approval(what, rule.as_str())),
+        Decision::Deny(rule) => Some(denied(what, rule)),
+    }
+}
+
+fn denied(what: &str, rule: &Rule) -> Refusal {
+    let hint = match rule.as_str() {
+        "net.enabled" => "this session has no network: do without it",
+        "net.default" => "no rule allows it: use a host that is allowed, or ask the operator to add a rule",
+        _ => "do without it, or ask the operator; `ringfence policy explain --host` shows why",
+    };
+    Refusal::new("net.denied", format!("`{what}` may not be reached"))
+        .by(rule.as_str())
+        .hint(hint)
+}
+
+pub(super) fn host(error: &HostError) -> Refusal {
+    Refusal::new("net.host", format!("the host cannot be used: {error}"))
+        .by("builtin.hosts")
+        .hint("write the host as a plain lower-case name or a decimal address")
+}
+
+pub(super) fn path(error: &UrlPathError) -> Refusal {
+    Refusal::new(
+        "net.path",
+        format!("this host has rules for paths, and the path is not canonical: {error}"),
+    )
+    .by("builtin.paths")
+    .hint("write the path without dots, double slashes or needless encodings")
+}
+
+pub(super) fn protocol(message: impl Into<String>) -> Refusal {
+    Refusal::new("net.protocol", message)
+        .by("builtin.protocols")
+        .hint("use plain HTTP/1.1 through the proxy, or TLS in a CONNECT or SOCKS5 tunnel")
+}
+
+pub(super) fn authority(message: impl Into<String>) -> Refusal {
+    Refusal::new("net.authority", message)
+        .by("builtin.authority")
+        .hint("ask each host through a connection of its own")
+}
+
+pub(super) fn sni(message: impl Into<String>) -> Refusal {
+    Refusal::new("net.sni", message)
+        .by("builtin.sni")
+        .hint("use the host's own name in TLS, the same as in the tunnel")
+}
+
+/// The rules changed under way.
+pub(super) fn changed() -> Refusal {
+    Refusal::new("net.denied", "other rules came into force, and they forbid it")
+        .hint("do without it, or ask the operator")
+}
+
+pub(super) fn dns(host: &str, why: &str) -> Refusal {
+    Refusal::new("net.dns", format!("`{host}` has no address: {why}"))
+        .by("builtin.dns")
+        .hint("check the spelling of the host")
+}
+
+pub(super) fn unreachable(host: &str, why: &str) -> Refusal {
+    Refusal::new("net.unreachable", format!("`{host}` does not answer: {why}"))
+        .hint("the host is allowed, but it cannot be reached now; try again later")
+}
+
+pub(super) fn tls(host: &str, why: &str) -> Refusal {
+    Refusal::new("net.tls", format!("`{host}` cannot be trusted: {why}"))
+        .by("builtin.tls")
+        .hint("the host's certificate must be valid for its name and known to this machine")
+}
+
+#[cfg(test)]
+mod tests;

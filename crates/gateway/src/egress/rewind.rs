@@ -1,0 +1,76 @@
+//! A stream whose first bytes were read already and are read again.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+/// What any side of the proxy speaks over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// `read` first, then the rest of `stream`.
+#[derive(Debug)]
+pub(super) struct Rewind<S> {
+    pub(super) read: BytesMut,
+    pub(super) stream: S,
+}
+
+impl<S: Stream> Rewind<S> {
+    pub(super) fn new(stream: S) -> Rewind<S> {
+        Rewind {
+            read: BytesMut::new(),
+            stream,
+        }
+    }
+
+    /// Reads more of the stream behind what was read; how much, 0 at its end.
+    pub(super) async fn more(&mut self) -> io::Result<usize> {
+        self.read.reserve(4096);
+        self.stream.read_buf(&mut self.read).await
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.read.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, into);
+        }
+        let length = self.read.len().min(into.remaining());
+        into.put_slice(&self.read[..length]);
+        self.read.advance(length);
+        if self.read.is_empty() {
+            self.read = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,117 @@
+//! TLS to the world: verified against the machine's roots with the real name, as if the program had done it itself.
+
+use std::sync::{Arc, OnceLock};
+
+use ringfence_policy::Host;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::refuse;
+use crate::refusal::Refusal;
+
+/// The longest that shaking hands may take.
+pub(super) const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Whose word is taken for a host's name.
+#[derive(Debug, Clone)]
+pub struct Roots(Arc<Source>);
+
+#[derive(Debug)]
+struct Source {
+    pem: Option<String>,
+    made: OnceLock<Result<Clients, String>>,
+}
+
+#[derive(Debug)]
+struct Clients {
+    any: Arc<ClientConfig>,
+    old: Arc<ClientConfig>,
+}
+
+/// What is spoken inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// HTTP/2 if the host can, else HTTP/1.
+    Any,
+    /// Only HTTP/1, which alone can be upgraded.
+    Http1,
+}
+
+impl Roots {
+    /// The machine's own, read when they are first needed.
+    pub fn system() -> Roots {
+        Roots::source(None)
+    }
+
+    /// Exactly these certificates, as PEM.
+    pub fn of(pem: impl Into<String>) -> Roots {
+        Roots::source(Some(pem.into()))
+    }
+
+    fn source(pem: Option<String>) -> Roots {
+        Roots(Arc::new(Source {
+            pem,
+            made: OnceLock::new(),
+        }))
+    }
+
+    fn clients(&self) -> Result<&Clients, &str> {
+        let made = self.0.made.get_or_init(|| make(self.0.pem.as_deref()));
+        made.as_ref().map_err(String::as_str)
+    }
+
+    /// Shakes hands with a host under its own name.
+    pub(super) async fn connect(
+        &self,
+        host: &Host,
+        inside: Inside,
+        stream: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, Refusal> {
+        let text = host.to_string();
+        let clients = self.clients().map_err(|why| refuse::tls(&text, why))?;
+        let config = match inside {
+            Inside::Any => &clients.any,
+            Inside::Http1 => &clients.old,
+        };
+        let name = ServerName::try_from(text.clone()).map_err(|error| refuse::tls(&text, &error.to_string()))?;
+        let shaken = TlsConnector::from(Arc::clone(config)).connect(name, stream);
+        match tokio::time::timeout(HANDSHAKE, shaken).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(refuse::tls(&text, &error.to_string())),
+            Err(_) => Err(refuse::unreachable(&text, "TLS took too long")),
+        }
+    }
+}
+
+fn make(pem: Option<&str>) -> Result<Clients, String> {
+    let certificates = match pem {
+        Some(pem) => CertificateDer::pem_slice_iter(pem.as_bytes())
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| format!("the root certificates cannot be read: {error}"))?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    let mut store = RootCertStore::empty();
+    // Machines hold odd certificates; each that cannot be read is one authority less.
+    store.add_parsable_certificates(certificates);
+    if store.is_empty() {
+        return Err("this machine has no root certificates (install `ca-certificates`)".to_owned());
+    }
+    let config = |inside: &[&[u8]]| {
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let mut config = builder.with_root_certificates(store.clone()).with_no_client_auth();
+        config.alpn_protocols = inside.iter().map(|name| name.to_vec()).collect();
+        Ok::<_, String>(Arc::new(config))
+    };
+    Ok(Clients {
+        any: config(&[b"h2", b"http/1.1"])?,
+        old: config(&[b"http/1.1"])?,
+    })
+}

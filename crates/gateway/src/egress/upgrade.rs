@@ -1,0 +1,99 @@
+//! WebSocket: judged as the GET that asks for it, then bytes both ways.
+
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use ring::digest;
+
+use super::body::{self, Body};
+use super::forward;
+use super::inspect::{Exchange, Sent};
+use super::refuse;
+use super::relay::relay;
+use super::tls::Inside;
+use super::upstream::{self, Origin};
+use crate::refusal::Refusal;
+
+/// RFC 6455, section 1.3.
+const MAGIC: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// Asks the host for it over a connection of its own.
+pub(super) async fn forward(
+    exchange: &Exchange,
+    sent: Sent<'_>,
+    mut parts: Parts,
+    addresses: &[IpAddr],
+) -> Result<Response<Body>, Refusal> {
+    let Sent { want, passage, path } = sent;
+    let origin = Origin::of(&want.request);
+    let mut asked = Request::new(());
+    *asked.extensions_mut() = std::mem::take(&mut parts.extensions);
+    let near = hyper::upgrade::on(asked);
+    let expected = accept(&parts.headers).ok_or_else(|| refuse::protocol("a WebSocket without a key"))?;
+    let mut link = tokio::select! {
+        biased;
+        () = passage.closed() => return Err(refuse::changed()),
+        link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1) => link?,
+    };
+    let mut request = forward::request(parts, body::empty(), &origin, path, false)?;
+    let headers = request.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    let host = origin.host.to_string();
+    let cut = |cut: super::passage::Cut| refuse::unreachable(&host, &cut.to_string());
+    passage.out(forward::size(request.headers())).map_err(cut)?;
+    let answered = tokio::select! {
+        biased;
+        () = passage.closed() => return Err(refuse::changed()),
+        answered = link.send(request) => answered,
+    };
+    let mut response = answered.map_err(|unsent| refuse::unreachable(&host, &unsent.error.to_string()))?;
+    passage.status(response.status());
+    passage.back(forward::size(response.headers())).map_err(cut)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let (mut head, incoming) = response.into_parts();
+        forward::strip(&mut head.headers);
+        head.extensions = http::Extensions::new();
+        let back = body::back(incoming, passage, None);
+        let back = exchange.egress.attachments().incoming(&mut head.headers, back)?;
+        return Ok(Response::from_parts(head, back));
+    }
+    if response.headers().get(SEC_WEBSOCKET_ACCEPT) != Some(&expected) {
+        return Err(refuse::unreachable(&host, "it did not answer as a WebSocket does"));
+    }
+    let far = hyper::upgrade::on(&mut response);
+    let passage = Arc::clone(passage);
+    let attachments = exchange.egress.attachments().clone();
+    let mut carried = exchange.carried.lock().unwrap_or_else(PoisonError::into_inner);
+    carried.spawn(async move {
+        // The near side is there once our answer has been written.
+        if let (Ok(near), Ok(far)) = tokio::join!(near, far) {
+            relay(TokioIo::new(near), attachments.stream(TokioIo::new(far)), &passage).await;
+        }
+    });
+    drop(carried);
+    let mut head = response.into_parts().0;
+    forward::strip(&mut head.headers);
+    head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    head.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    head.extensions = http::Extensions::new();
+    Ok(Response::from_parts(head, body::empty()))
+}
+
+/// What a host that speaks WebSocket answers to the key.
+fn accept(headers: &HeaderMap) -> Option<HeaderValue> {
+    let key = headers.get(SEC_WEBSOCKET_KEY)?;
+    let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
+    context.update(key.as_bytes());
+    context.update(MAGIC);
+    HeaderValue::from_str(&STANDARD.encode(context.finish())).ok()
+}
+
+#[cfg(test)]
+mod tests;

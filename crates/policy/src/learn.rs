@@ -1,0 +1,373 @@
+//! The least policy that would have allowed what a session tried. What no policy should open is left out, with the
+//! reason; and nothing is handed out that does not allow what it was learnt from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::address::AddressKind;
+use crate::ceiling::Ceiling;
+use crate::decide::{Verdict, reserved};
+use crate::draft::{Draft, Version};
+use crate::host::{Host, HostPattern};
+use crate::net::{HostRequest, HostRule, Method, NetDraft, Scheme};
+use crate::pattern::{ToolName, ToolPattern};
+use crate::policy::Policy;
+use crate::tools::{History, ToolRule, ToolsDraft};
+use crate::url::UrlPath;
+
+mod paths;
+
+/// Something that a session tried, in the words of its journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// What was tried.
+    pub tried: Tried,
+    /// The code and the rule of its refusal; `None` if it was let.
+    pub refused: Option<(String, String)>,
+}
+
+/// What was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tried {
+    /// A way out.
+    Host {
+        /// `https` or `http`.
+        scheme: String,
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The method, if it was seen.
+        method: Option<String>,
+        /// The URL's path, if it was seen.
+        path: Option<String>,
+        /// The address that was dialled.
+        address: Option<String>,
+    },
+    /// A call of a tool.
+    Tool {
+        /// Its full name.
+        name: String,
+    },
+}
+
+impl std::fmt::Display for Tried {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host {
+                scheme,
+                host,
+                port,
+                method,
+                path,
+                ..
+            } => {
+                write!(f, "{scheme}://{host}:{port}")?;
+                method.iter().chain(path).try_for_each(|part| write!(f, " {part}"))
+            }
+            Self::Tool { name } => f.write_str(name),
+        }
+    }
+}
+
+/// What was learnt.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Learnt {
+    /// The least policy.
+    pub draft: Draft,
+    /// What it does not allow, and what it alone does not suffice for.
+    pub notes: Vec<Note>,
+}
+
+/// Something to know about what was tried.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct Note {
+    /// What was tried.
+    pub tried: String,
+    /// Whether the policy allows it.
+    pub allowed: bool,
+    /// Why not, or what else is needed.
+    pub why: String,
+}
+
+/// What was learnt does not allow what it was learnt from: a fault of this program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the policy that was learnt does not allow {tried}: `{rule}`")]
+#[non_exhaustive]
+pub struct NotLearnt {
+    /// What was tried.
+    pub tried: String,
+    /// The rule that refuses it.
+    pub rule: String,
+}
+
+/// A crossing that can be allowed.
+#[derive(Debug, Clone)]
+struct Crossing {
+    request: HostRequest,
+    address: Option<IpAddr>,
+}
+
+/// What can be allowed.
+enum Allowable {
+    Host(Crossing),
+    Tool(ToolName),
+}
+
+/// The least policy that allows all of these, as far as one should.
+pub fn learn(attempts: &[Attempt]) -> Result<Learnt, NotLearnt> {
+    let (mut crossings, mut tools, mut notes) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for attempt in attempts {
+        let note = |allowed: bool, why: String| Note {
+            tried: attempt.tried.to_string(),
+            allowed,
+            why,
+        };
+        match curable(attempt).and_then(|more| Ok((allowable(&attempt.tried)?, more))) {
+            Err(why) => drop(notes.insert(note(false, why))),
+            Ok((allowable, more)) => {
+                notes.extend(more.map(|more| note(true, more)));
+                match allowable {
+                    Allowable::Host(crossing) => crossings.push(crossing),
+                    Allowable::Tool(name) => drop(tools.insert(name)),
+                }
+            }
+        }
+    }
+    let draft = draft(&crossings, &tools);
+    replay(&draft, &crossings, &tools)?;
+    let notes = notes.into_iter().collect();
+    Ok(Learnt { draft, notes })
+}
+
+/// Whether an allow rule would have helped, and what else it takes; else why not.
+fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
+    let Some((code, rule)) = &attempt.refused else {
+        return Ok(None);
+    };
+    let by_default = ["net.enabled", "net.default", "tools.default"];
+    let (above, key) = match rule.split_once('.') {
+        Some((first, rest)) if first.starts_with("ceiling") => (true, rest),
+        _ => (false, rule.as_str()),
+    };
+    match code.as_str() {
+        // A tool that no rule shows is not there for a program.
+        "net.denied" | "policy.denied" | "tool.unknown" if by_default.contains(&key) => {
+            let more = "the operator's ceiling refused it; ask the operator to widen it";
+            Ok(above.then(|| more.to_owned()))
+        }
+        "tool.unknown" => Err("there is no such tool".to_owned()),
+        "approval.needed" => Err(format!("a person is asked by `{rule}`")),
+        "net.denied" | "policy.denied" => Err(format!("refused by `{rule}`, and deny beats allow")),
+        code => Err(format!("refused with `{code}` by `{rule}`: no allow rule helps")),
+    }
+}
+
+fn allowable(tried: &Tried) -> Result<Allowable, String> {
+    let (scheme, host, port, method, path, address) = match tried {
+        Tried::Tool { name } => {
+            return name
+                .parse()
+                .map(Allowable::Tool)
+                .map_err(|error: crate::NameError| error.to_string());
+        }
+        Tried::Host {
+            scheme,
+            host,
+            port,
+            method,
+            path,
+            address,
+        } => (scheme, host, port, method, path, address),
+    };
+    let scheme = match scheme.as_str() {
+        "https" => Scheme::Https,
+        "http" => Scheme::Http,
+        other => return Err(format!("`{other}` is neither https nor http")),
+    };
+    let host: Host = host.parse().map_err(|error: crate::HostError| error.to_string())?;
+    if reserved(&host) {
+        return Err("this name always stays closed: `builtin.hosts`".to_owned());
+    }
+    let literal = match &host {
+        Host::Ip(address) => Some(*address),
+        Host::Name(_) => None,
+    };
+    let dialled = address.as_deref().and_then(ip);
+    if let Some(private) = literal
+        .into_iter()
+        .chain(dialled)
+        .find(|ip| AddressKind::of(*ip) != AddressKind::Public)
+    {
+        let why = "is not a public address: `builtin.addresses`; a private network needs `addresses` written by hand";
+        return Err(format!("`{private}` {why}"));
+    }
+    let port = NonZeroU16::new(*port).ok_or("port 0 is none")?;
+    let method = match method {
+        None => None,
+        Some(name) => {
+            let known = serde_json::from_value(Value::String(name.clone()));
+            Some(known.map_err(|_| format!("no rule can name the method `{name}`"))?)
+        }
+    };
+    let path = path.as_deref().map(str::parse::<UrlPath>).transpose();
+    let request = HostRequest {
+        host,
+        scheme,
+        port: port.get(),
+        method,
+        path: path.map_err(|error| error.to_string())?,
+    };
+    let denied = Draft::builtin().net.unwrap_or_default().denylist;
+    if let Some(rule) = denied.iter().find(|rule| rule.forbids(&request)) {
+        return Err(format!("`{}` is denied by the built-in `net.denylist`", rule.host));
+    }
+    Ok(Allowable::Host(Crossing {
+        request,
+        address: dialled,
+    }))
+}
+
+fn ip(text: &str) -> Option<IpAddr> {
+    let socket = |text: &str| text.parse::<SocketAddr>().map(|address| address.ip());
+    text.parse().or_else(|_| socket(text)).ok()
+}
+
+fn draft(crossings: &[Crossing], tools: &BTreeSet<ToolName>) -> Draft {
+    let allowlist = rules(crossings);
+    let net = (!allowlist.is_empty()).then(|| NetDraft {
+        enabled: Some(true),
+        allowlist,
+        ..NetDraft::default()
+    });
+    let allow = |name: &ToolName| {
+        let pattern: ToolPattern = name.as_str().parse().ok()?;
+        Some(ToolRule {
+            verdict: Verdict::Allow,
+            pattern,
+            when: BTreeMap::new(),
+            after: None,
+            rate: None,
+        })
+    };
+    let tools = (!tools.is_empty()).then(|| ToolsDraft {
+        rules: tools.iter().filter_map(allow).collect(),
+        ..ToolsDraft::default()
+    });
+    Draft {
+        version: Version::try_from(1).ok(),
+        net,
+        tools,
+        ..Draft::empty()
+    }
+    .named("learnt")
+}
+
+/// What a host was asked for: nothing is known of some requests, of the others method and path.
+#[derive(Default)]
+struct Asked {
+    unseen: bool,
+    seen: BTreeMap<Method, BTreeSet<String>>,
+}
+
+/// The fewest rules that allow the crossings and little else.
+fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
+    let mut places: BTreeMap<(String, u8, u16), Asked> = BTreeMap::new();
+    for Crossing { request, .. } in crossings {
+        // What is usual comes first.
+        let plain = u8::from(request.scheme == Scheme::Http);
+        let asked = places
+            .entry((request.host.to_string(), plain, request.port))
+            .or_default();
+        match (request.method, &request.path) {
+            (Some(method), Some(path)) => {
+                asked.seen.entry(method).or_default().insert(path.as_str().to_owned());
+            }
+            _ => asked.unseen = true,
+        }
+    }
+    // Ports of which the same is asked share a rule.
+    let mut shared: BTreeMap<(String, u8, Option<Narrow>), BTreeSet<NonZeroU16>> = BTreeMap::new();
+    for ((host, plain, port), asked) in places {
+        for narrow in narrowed(asked) {
+            let ports = shared.entry((host.clone(), plain, narrow)).or_default();
+            ports.extend(NonZeroU16::new(port));
+        }
+    }
+    let rule = |((host, plain, narrow), ports): ((String, u8, Option<Narrow>), BTreeSet<NonZeroU16>)| {
+        let pattern: HostPattern = host.parse().ok()?;
+        let scheme = if plain == 1 { Scheme::Http } else { Scheme::Https };
+        let usual = ports.iter().all(|port| port.get() == scheme.port());
+        let (methods, paths) = narrow.unzip();
+        let paths = paths
+            .flatten()
+            .map(|paths| paths.iter().filter_map(|path| path.parse().ok()).collect());
+        Some(HostRule {
+            scheme: (scheme == Scheme::Http).then_some(scheme),
+            ports: (!usual).then_some(ports),
+            methods,
+            paths,
+            ..HostRule::bare(pattern)
+        })
+    };
+    shared.into_iter().filter_map(rule).collect()
+}
+
+/// Methods, and the paths that they were used for; all paths where those are too many to name.
+type Narrow = (BTreeSet<Method>, Option<Vec<String>>);
+
+/// One rule for each set of paths, so that no method gets the paths of another.
+fn narrowed(mut asked: Asked) -> Vec<Option<Narrow>> {
+    if asked.unseen {
+        return vec![None];
+    }
+    // GET includes HEAD.
+    if let (Some(head), Some(get)) = (asked.seen.get(&Method::Head), asked.seen.get(&Method::Get))
+        && head.is_subset(get)
+    {
+        asked.seen.remove(&Method::Head);
+    }
+    let mut by_paths: BTreeMap<Option<Vec<String>>, BTreeSet<Method>> = BTreeMap::new();
+    for (method, paths) in asked.seen {
+        by_paths.entry(paths::general(&paths)).or_default().insert(method);
+    }
+    by_paths
+        .into_iter()
+        .map(|(paths, methods)| Some((methods, paths)))
+        .collect()
+}
+
+/// Asks the policy, as a file would say it, for everything that it was learnt from.
+fn replay(draft: &Draft, crossings: &[Crossing], tools: &BTreeSet<ToolName>) -> Result<(), NotLearnt> {
+    let fault = |tried: String, rule: String| NotLearnt { tried, rule };
+    let unfit = |error: &dyn std::fmt::Display| fault("anything".to_owned(), error.to_string());
+    let text = draft.to_yaml().map_err(|error| unfit(&error))?;
+    let read = Draft::parse(&text, &draft.name).map_err(|error| unfit(&error))?;
+    let policy: Policy = read.under(&Ceiling::own_word()).map_err(|error| unfit(&error))?;
+    for crossing in crossings {
+        let request = &crossing.request;
+        let host = policy.host(request);
+        let address = crossing.address.map(|address| policy.address(address, request));
+        for decision in std::iter::once(host).chain(address) {
+            if decision.verdict() != Verdict::Allow {
+                return Err(fault(request.host.to_string(), decision.rule().to_string()));
+            }
+        }
+    }
+    for name in tools {
+        let decision = policy.tool(name.as_str(), &Value::Object(serde_json::Map::new()), &History::new());
+        if decision.verdict() != Verdict::Allow {
+            return Err(fault(name.to_string(), decision.rule().to_string()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Many paths in few words: folders of which many are asked for become patterns, nothing else does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Paths in one folder before the folder stands for them.
+const MANY: usize = 5;
+/// Patterns in one rule before they are made wider, and before they are left out.
+const LONG: usize = 20;
+const TOO_LONG: usize = 50;
+
+/// The paths as patterns; `None` where there are too many to name.
+pub(super) fn general(paths: &BTreeSet<String>) -> Option<Vec<String>> {
+    let all = |path: &str| path.to_owned();
+    let mut patterns = folded(paths, |path| path.rsplit_once('/').map(|(folder, _)| all(folder)), "*");
+    if patterns.len() > LONG {
+        let top = |path: &str| {
+            let (first, rest) = path.strip_prefix('/')?.split_once('/')?;
+            (!rest.is_empty()).then(|| format!("/{first}"))
+        };
+        patterns = folded(&patterns, top, "**");
+    }
+    (patterns.len() <= TOO_LONG).then(|| patterns.into_iter().collect())
+}
+
+/// Puts `folder/WILDCARD` for the paths of each folder that has many.
+fn folded(paths: &BTreeSet<String>, folder: impl Fn(&str) -> Option<String>, wildcard: &str) -> BTreeSet<String> {
+    let mut folders: BTreeMap<Option<String>, Vec<&String>> = BTreeMap::new();
+    for path in paths {
+        folders.entry(folder(path)).or_default().push(path);
+    }
+    let mut patterns = BTreeSet::new();
+    for (folder, paths) in folders {
+        match folder {
+            Some(folder) if paths.len() > MANY => drop(patterns.insert(format!("{folder}/{wildcard}"))),
+            _ => patterns.extend(paths.into_iter().cloned()),
+        }
+    }
+    patterns
+}

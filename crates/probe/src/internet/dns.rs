@@ -1,0 +1,161 @@
+//! A resolver that knows the names of its world and writes down each one it is asked for.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+use super::InternetError;
+use super::ledger::{Ledger, Query};
+use super::world::{RESOLVER, Reply, World};
+
+const PORT: u16 = 53;
+const A: u16 = 1;
+const CNAME: u16 = 5;
+const AAAA: u16 = 28;
+const SERVER_FAILED: u8 = 2;
+const NO_SUCH_NAME: u8 = 3;
+/// No alias leads further.
+const LINKS: usize = 8;
+
+pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), InternetError> {
+    let listen = |source| InternetError::Listen { port: PORT, source };
+    let at = SocketAddr::from((RESOLVER, PORT));
+    let udp = std::net::UdpSocket::bind(at).map_err(listen)?;
+    let tcp = std::net::TcpListener::bind(at).map_err(listen)?;
+    udp.set_nonblocking(true).map_err(listen)?;
+    tcp.set_nonblocking(true).map_err(listen)?;
+    let (udp, tcp) = (
+        UdpSocket::from_std(udp).map_err(listen)?,
+        TcpListener::from_std(tcp).map_err(listen)?,
+    );
+    let (world, ledger) = (Arc::clone(world), Arc::clone(ledger));
+    let shared = (Arc::clone(&world), Arc::clone(&ledger));
+    tokio::spawn(async move {
+        let mut message = [0; 4096];
+        while let Ok((count, from)) = udp.recv_from(&mut message).await {
+            if let Some(answer) = message.get(..count).and_then(|asked| answer(asked, &world, &ledger)) {
+                // Whoever does not wait for an answer gets none.
+                let _ = udp.send_to(&answer, from).await;
+            }
+        }
+    });
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = tcp.accept().await {
+            tokio::spawn(talk(stream, shared.clone()));
+        }
+    });
+    Ok(())
+}
+
+/// Messages on a stream, each behind its length.
+async fn talk(mut stream: TcpStream, (world, ledger): (Arc<World>, Arc<Ledger>)) {
+    while let Ok(length) = stream.read_u16().await {
+        let mut message = vec![0; usize::from(length)];
+        if stream.read_exact(&mut message).await.is_err() {
+            return;
+        }
+        let Some(answer) = answer(&message, &world, &ledger) else {
+            continue;
+        };
+        let Ok(length) = u16::try_from(answer.len()) else {
+            return;
+        };
+        if stream.write_u16(length).await.is_err() || stream.write_all(&answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A question: the name, the kind of record, and the bytes that said so.
+struct Question<'a> {
+    name: String,
+    kind: u16,
+    bytes: &'a [u8],
+}
+
+fn question(message: &[u8]) -> Option<Question<'_>> {
+    let mut labels = Vec::new();
+    let mut at = 12;
+    loop {
+        let length = usize::from(*message.get(at)?);
+        at += 1;
+        if length == 0 {
+            break;
+        }
+        let label = message.get(at..at + length)?;
+        labels.push(String::from_utf8_lossy(label).to_ascii_lowercase());
+        at += length;
+    }
+    let kind = u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?);
+    let bytes = message.get(12..at + 4)?;
+    let name = labels.join(".");
+    Some(Question { name, kind, bytes })
+}
+
+fn answer(message: &[u8], world: &World, ledger: &Ledger) -> Option<Vec<u8>> {
+    let asked = question(message)?;
+    ledger.query(Query {
+        name: asked.name.clone(),
+        kind: asked.kind,
+    });
+    let mut records = Vec::new();
+    let mut code = 0;
+    let mut name = asked.name.clone();
+    for _ in 0..LINKS {
+        match world.reply(&name, asked.kind == AAAA) {
+            None => code = NO_SUCH_NAME,
+            Some(Reply::Fails) => code = SERVER_FAILED,
+            Some(Reply::Silent) => return None,
+            Some(Reply::At(addresses)) => {
+                let fitting = addresses.iter().filter_map(|address| data(*address, asked.kind));
+                records.extend(fitting.map(|data| record(&name, asked.kind, &data)));
+            }
+            Some(Reply::Alias(other)) => {
+                records.push(record(&name, CNAME, &encoded(&other)));
+                name = other;
+                continue;
+            }
+        }
+        break;
+    }
+    let count = u16::try_from(records.len()).ok()?;
+    let mut answer = message.get(..2)?.to_vec();
+    answer.extend([0x85, 0x80 | code, 0, 1]);
+    answer.extend(count.to_be_bytes());
+    answer.extend([0; 4]);
+    answer.extend(asked.bytes);
+    answer.extend(records.concat());
+    Some(answer)
+}
+
+fn data(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
+    match (address, kind) {
+        (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
+        (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+        _ => None,
+    }
+}
+
+fn record(name: &str, kind: u16, data: &[u8]) -> Vec<u8> {
+    const INTERNET: u16 = 1;
+    let mut bytes = encoded(name);
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(INTERNET.to_be_bytes());
+    // It may be another the next time.
+    bytes.extend([0; 4]);
+    bytes.extend(u16::try_from(data.len()).unwrap_or(0).to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn encoded(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for label in name.split('.') {
+        bytes.push(u8::try_from(label.len()).unwrap_or(0));
+        bytes.extend(label.as_bytes());
+    }
+    bytes.push(0);
+    bytes
+}

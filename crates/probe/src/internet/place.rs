@@ -1,0 +1,77 @@
+//! Where the machine says who resolves names and who vouches for servers; and whether this is a machine to say that of.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+
+use super::InternetError;
+use super::world::RESOLVER;
+
+const RESOLV: &str = "/etc/resolv.conf";
+const CERTS: &str = "/etc/ssl/certs";
+const BUNDLE: &str = "ca-certificates.crt";
+
+/// Refuses where somebody else could notice.
+pub(super) fn alone() -> Result<(), InternetError> {
+    let links = fs::read_to_string("/proc/net/dev").map_err(|error| InternetError::NotAlone(error.to_string()))?;
+    let other = links
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name.trim())
+        .find(|name| *name != "lo");
+    if let Some(name) = other {
+        return Err(InternetError::NotAlone(format!("there is `{name}`")));
+    }
+    for kind in ["mnt", "net"] {
+        let own = fs::read_link(format!("/proc/self/ns/{kind}"));
+        // The first process of the machine cannot be looked at from a user namespace of one's own: then it is another's.
+        let first = fs::read_link(format!("/proc/1/ns/{kind}"));
+        if let (Ok(own), Ok(first)) = (own, first)
+            && own == first
+        {
+            return Err(InternetError::NotAlone(format!(
+                "the {kind} namespace is the machine's"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Puts our resolver and our authority where programs of this namespace look for them.
+pub(super) fn put(folder: &Path, authority: &str) -> Result<(), InternetError> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| InternetError::Place { path, source }
+    };
+    let root = Path::new("/");
+    mount_change(root, MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(|errno| at(root)(errno.into()))?;
+    let resolv = folder.join("resolv.conf");
+    fs::write(
+        &resolv,
+        format!("nameserver {RESOLVER}\noptions attempts:1 timeout:2\n"),
+    )
+    .map_err(at(&resolv))?;
+    bind(&resolv, RESOLV)?;
+    let certs = folder.join("certs");
+    fs::create_dir_all(&certs).map_err(at(&certs))?;
+    let bundle = certs.join(BUNDLE);
+    fs::write(&bundle, authority).map_err(at(&bundle))?;
+    // Machines that keep them elsewhere are told by `SSL_CERT_FILE`.
+    if Path::new(CERTS).is_dir() {
+        bind(&certs, CERTS)?;
+    }
+    Ok(())
+}
+
+fn bind(from: &Path, to: &str) -> Result<(), InternetError> {
+    // What is a link is bound where it leads.
+    let real = fs::canonicalize(to).unwrap_or_else(|_| PathBuf::from(to));
+    mount_bind(from, &real).map_err(|errno| InternetError::Place {
+        path: real,
+        source: errno.into(),
+    })
+}

@@ -1,0 +1,176 @@
+//! Servers on every address: HTTP/1.1 and HTTP/2, plain and with TLS. What is not open to everybody tells its secret.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use super::authority::Authority;
+use super::ledger::Ledger;
+use super::loose;
+use super::pages;
+use super::site::{Answer, Asked};
+use super::socket;
+use super::world::{LOOSE, World};
+
+/// Ports that somebody answers on.
+pub(super) const PORTS: [u16; 7] = [80, 443, 8080, 8443, 22, 25, 6379];
+/// Ports where the server speaks first.
+const GREETING: [u16; 2] = [22, 25];
+/// The first byte of a TLS handshake.
+const HANDSHAKE: u8 = 0x16;
+const BODY_MAX: u64 = 256 << 20;
+
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// What every server knows.
+#[derive(Debug)]
+pub(super) struct Web {
+    pub(super) world: Arc<World>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) authority: Arc<Authority>,
+}
+
+pub(super) fn serve(web: &Arc<Web>, port: u16) -> io::Result<()> {
+    let both = std::net::TcpListener::bind(("::", port));
+    let listener = both.or_else(|_| std::net::TcpListener::bind(("0.0.0.0", port)))?;
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    let web = Arc::clone(web);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(to) = stream.local_addr() else { continue };
+            let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+            web.ledger.arrive(to);
+            tokio::spawn(Arc::clone(&web).meet(stream, to));
+        }
+    });
+    Ok(())
+}
+
+impl Web {
+    /// One connection. Whatever goes wrong is the caller's business.
+    async fn meet(self: Arc<Self>, mut stream: TcpStream, to: SocketAddr) {
+        // Answers are small and somebody waits for each.
+        let _ = stream.set_nodelay(true);
+        if GREETING.contains(&to.port()) {
+            let greeting = format!("220 {}\r\n", self.world.secret());
+            let _ = stream.write_all(greeting.as_bytes()).await;
+            return;
+        }
+        let mut first = [0];
+        if !matches!(stream.peek(&mut first).await, Ok(1)) {
+            return;
+        }
+        if first[0] != HANDSHAKE && to.ip() == LOOSE {
+            let _ = loose::talk(&self, stream, to).await;
+            return;
+        }
+        if first[0] != HANDSHAKE {
+            return self.talk(stream, to, "http").await;
+        }
+        if let Ok(config) = self.authority.config(to.ip())
+            && let Ok(stream) = TlsAcceptor::from(config).accept(stream).await
+        {
+            self.talk(stream, to, "https").await;
+        }
+    }
+
+    async fn talk<S>(self: Arc<Self>, stream: S, to: SocketAddr, scheme: &'static str)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let web = &self;
+        let service = service_fn(|request| {
+            let web = Arc::clone(web);
+            async move { Ok::<_, io::Error>(web.answer(request, to, scheme).await) }
+        });
+        let mut server = auto::Builder::new(TokioExecutor::new());
+        server.http1().preserve_header_case(true);
+        let talk = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        // A client that breaks off is as good as one that ends.
+        let _ = talk.await;
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        to: SocketAddr,
+        scheme: &'static str,
+    ) -> Response<Body> {
+        if !self.world.is_open(to.ip()) {
+            let asked = read(request, to, scheme).await;
+            self.ledger.ask(asked);
+            return pages::plain(Answer::of("text/plain", format!("{}\n", self.world.secret())));
+        }
+        if socket::wants(&request) {
+            let (asked, request) = seen(request, to, scheme);
+            self.ledger.ask(asked);
+            return socket::accept(request);
+        }
+        let asked = read(request, to, scheme).await;
+        self.ledger.ask(asked.clone());
+        let web = Arc::clone(&self);
+        let own = tokio::task::spawn_blocking(move || {
+            let answer = web.world.asked_site().and_then(|site| site(&asked));
+            (answer, asked)
+        });
+        match own.await {
+            Ok((Some(answer), _)) => pages::plain(answer),
+            Ok((None, asked)) => pages::page(&asked).await,
+            Err(_) => pages::plain(pages::status(500)),
+        }
+    }
+}
+
+/// The request without its body.
+fn seen<B>(request: Request<B>, to: SocketAddr, scheme: &'static str) -> (Asked, Request<B>) {
+    let uri = request.uri();
+    let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let host = uri.authority().map(ToString::to_string);
+    let host = host
+        .or_else(|| request.headers().get("host").map(text))
+        .unwrap_or_default();
+    let asked = Asked {
+        to,
+        scheme,
+        host,
+        method: request.method().to_string(),
+        path: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
+        version: format!("{:?}", request.version()),
+        headers: request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+            .collect(),
+        body: Vec::new(),
+    };
+    (asked, request)
+}
+
+/// The whole request, as far as it came.
+async fn read(request: Request<Incoming>, to: SocketAddr, scheme: &'static str) -> Asked {
+    let (mut asked, request) = seen(request, to, scheme);
+    let mut body = request.into_body();
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { break };
+        if let Some(data) = frame.data_ref() {
+            asked.body.extend_from_slice(data);
+        }
+        if asked.body.len() as u64 > BODY_MAX {
+            break;
+        }
+    }
+    asked
+}

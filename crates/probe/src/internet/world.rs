@@ -1,0 +1,135 @@
+//! Which names there are, which addresses are open to everybody, and what all others would tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::site::Site;
+
+/// Where names are resolved.
+pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(9, 9, 9, 9);
+/// A public address whose servers answer as they should.
+pub const ALLOWED: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+/// The same in the other family.
+pub const ALLOWED_6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2606, 0x2800, 0x220, 1, 0, 0, 0, 0x34));
+/// A public address that belongs to whoever wants data to come there.
+pub const EVIL: IpAddr = IpAddr::V4(Ipv4Addr::new(185, 199, 108, 66));
+/// A public address whose certificates nobody vouches for.
+pub const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 99));
+
+/// A public address whose servers read heads with good will.
+pub const LOOSE: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 77));
+
+/// What the resolver says when a name is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Its addresses.
+    At(Vec<IpAddr>),
+    /// It is another name.
+    Alias(String),
+    /// The server has failed.
+    Fails,
+    /// Nothing, ever.
+    Silent,
+}
+
+/// What there is.
+#[derive(Clone)]
+pub struct World {
+    names: BTreeMap<String, Arc<Told>>,
+    others: Option<IpAddr>,
+    open: BTreeSet<IpAddr>,
+    secret: String,
+    site: Option<Site>,
+}
+
+/// The replies of a name, one after another, the last for ever; each kind of record counts for itself.
+#[derive(Debug)]
+struct Told {
+    replies: Vec<Reply>,
+    so_far: [AtomicUsize; 2],
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("names", &self.names)
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// A world where [`ALLOWED`], [`ALLOWED_6`], [`LOOSE`] and [`STRANGER`] answer, and every other address tells `secret`.
+    pub fn new(secret: impl Into<String>) -> World {
+        World {
+            names: BTreeMap::new(),
+            others: None,
+            open: BTreeSet::from([ALLOWED, ALLOWED_6, LOOSE, STRANGER]),
+            secret: secret.into(),
+            site: None,
+        }
+    }
+
+    /// A name at one address. `*.` in front stands for every name below.
+    #[must_use]
+    pub fn name(self, name: &str, at: IpAddr) -> World {
+        self.named(name, vec![Reply::At(vec![at])])
+    }
+
+    /// A name whose replies come one after another, the last for ever.
+    #[must_use]
+    pub fn named(mut self, name: &str, replies: Vec<Reply>) -> World {
+        let told = Told {
+            replies,
+            so_far: [AtomicUsize::new(0), AtomicUsize::new(0)],
+        };
+        self.names.insert(name.to_ascii_lowercase(), Arc::new(told));
+        self
+    }
+
+    /// Where every name is that is not named.
+    #[must_use]
+    pub fn others(mut self, at: IpAddr) -> World {
+        self.others = Some(at);
+        self
+    }
+
+    /// One more address that answers as it should.
+    #[must_use]
+    pub fn open(mut self, address: IpAddr) -> World {
+        self.open.insert(address);
+        self
+    }
+
+    /// What the open addresses serve before their own pages.
+    #[must_use]
+    pub fn site(mut self, site: Site) -> World {
+        self.site = Some(site);
+        self
+    }
+
+    pub(super) fn is_open(&self, address: IpAddr) -> bool {
+        self.open.contains(&address)
+    }
+
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    pub(super) fn asked_site(&self) -> Option<&Site> {
+        self.site.as_ref()
+    }
+
+    /// The next reply of a name, if there is such a name.
+    pub(super) fn reply(&self, name: &str, six: bool) -> Option<Reply> {
+        let above = name.split_once('.').map(|(_, above)| format!("*.{above}"));
+        let Some(told) = self.names.get(name).or_else(|| self.names.get(&above?)) else {
+            return self.others.map(|at| Reply::At(vec![at]));
+        };
+        let turn = told.so_far[usize::from(six)].fetch_add(1, Ordering::Relaxed);
+        told.replies.get(turn).or_else(|| told.replies.last()).cloned()
+    }
+}

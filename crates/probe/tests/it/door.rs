@@ -1,0 +1,23 @@
+//! The probes at the door without a fence: before a door that judges nothing, every one goes through.
+
+use std::path::Path;
+
+use ringfence_probe::{Field, Outcome, catalogue, door};
+
+use crate::bare::EXE;
+
+#[test]
+fn every_probe_at_the_door_can_succeed_without_the_fence() {
+    let findings = door(Path::new(EXE), Field::Open).unwrap();
+    let ids: Vec<u16> = findings.iter().map(|one| one.id).collect();
+    let wanted: Vec<u16> = catalogue()
+        .filter(ringfence_probe::Probe::is_at_door)
+        .map(|probe| probe.id)
+        .collect();
+    assert_eq!(ids, wanted);
+    let vain: Vec<_> = findings.iter().filter(|one| one.outcome != Outcome::Broken).collect();
+    assert!(vain.is_empty(), "controls that did not succeed: {vain:#?}");
+    let unheard: Vec<_> = findings.iter().filter(|one| one.detail.contains("heard of")).collect();
+    assert!(unheard.is_empty(), "controls that were not made: {unheard:#?}");
+    println!("{} probes at the door succeed without the fence", findings.len());
+}

@@ -1,0 +1,101 @@
+//! The benchmark of the way out: a download through the pipe beside the same one through a plain proxy, what the hop adds to
+//! an answer, a hundred connections at once, and what it costs when nothing happens. `--brief` is for correctness only.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "the table is the output")]
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use ringfence_testkit::egress::{Road, Roads, enter, plain_proxy};
+use ringfence_testkit::timing::milliseconds;
+
+/// Of a plain proxy's speed, at least.
+const RATIO: f64 = 0.5;
+/// What the hop adds to the middle answer, at most.
+const HOP: Duration = Duration::from_millis(1);
+const AT_ONCE: usize = 100;
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "--plain-proxy") {
+        return plain_proxy();
+    }
+    let brief = words.iter().any(|word| word == "--brief");
+    if !enter()? {
+        return Ok(());
+    }
+    let roads = Roads::open()?;
+    let mut missed = Vec::new();
+    println!("| | through the pipe | plain proxy | at most, or at least |\n|---|---|---|---|");
+    speed(&roads, brief, &mut missed)?;
+    hop(&roads, brief, &mut missed)?;
+    let time = roads.at_once(AT_ONCE)?;
+    println!(
+        "| {AT_ONCE} connections at once, each held for a second | {} ms | | all answered |",
+        time.as_millis()
+    );
+    let ticks = roads.idle()?;
+    println!(
+        "| processor time of an idle way out with an open tunnel, in two seconds | {} ms | | 10 ms |",
+        ticks * 10
+    );
+    if ticks > 1 {
+        missed.push("idle");
+    }
+    if brief {
+        return Ok(());
+    }
+    ensure!(missed.is_empty(), "missed: {}", missed.join(", "));
+    Ok(())
+}
+
+fn speed(roads: &Roads, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
+    let (bytes, times) = if brief { (64 << 20, 1) } else { (1 << 30, 5) };
+    for scheme in ["http", "https"] {
+        let (mut pipe, mut plain) = (Vec::new(), Vec::new());
+        // In turns, so that both meet the same machine.
+        for _ in 0..times {
+            plain.push(roads.download(Road::Plain, scheme, bytes)?);
+            pipe.push(roads.download(Road::Pipe, scheme, bytes)?);
+        }
+        let (pipe, plain) = (middle(pipe), middle(plain));
+        let ratio = pipe / plain.max(1.0);
+        println!(
+            "| download by {scheme} | {:.0} MB/s | {:.0} MB/s | {RATIO} of it: {ratio:.2} |",
+            pipe / 1e6,
+            plain / 1e6
+        );
+        if ratio < RATIO {
+            missed.push("speed");
+        }
+    }
+    Ok(())
+}
+
+fn hop(roads: &Roads, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
+    let count = if brief { 20 } else { 1000 };
+    for (what, scheme) in [
+        ("an answer in an open tunnel", "https"),
+        ("a request that is judged and written down", "http"),
+    ] {
+        let plain = roads.answers(Road::Plain, scheme, count)?;
+        let pipe = roads.answers(Road::Pipe, scheme, count)?;
+        let added = pipe.saturating_sub(plain);
+        println!(
+            "| {what}, middle of {count} | {} ms | {} ms | {} ms added: {} ms |",
+            milliseconds(pipe),
+            milliseconds(plain),
+            HOP.as_millis(),
+            milliseconds(added)
+        );
+        if added >= HOP && scheme == "https" {
+            missed.push("hop");
+        }
+    }
+    Ok(())
+}
+
+fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}

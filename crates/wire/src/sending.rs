@@ -1,0 +1,220 @@
+//! The bytes of one stream on their way out: queued in blocks that become frames where they lie, sent as far as the peer has
+//! granted.
+
+use std::collections::VecDeque;
+
+use crate::frame::{HEADER, Header, Kind, MAX_PAYLOAD};
+use crate::stream::WINDOW;
+
+/// The most bytes of one stream that may wait: more could not be granted anyway.
+const QUEUE: usize = WINDOW as usize;
+
+/// Frames up to this many bytes together leave in one write. Copying so little costs less than another system call; a larger
+/// frame leaves in the buffer it was collected in.
+const BATCH: usize = 4 * 1024;
+
+/// What a stream's buffer starts with.
+const FIRST_ROOM: usize = 1024;
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    credit: u32,
+    queued: usize,
+    blocks: VecDeque<Block>,
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    NotOurs,
+    Open,
+    /// Its end is to be told when its bytes are gone.
+    Ending,
+    Ended,
+}
+
+/// What a stream did with its turn.
+pub(crate) enum Turn {
+    /// It had nothing that may be sent.
+    Passed,
+    /// Its frame is in the batch.
+    Added,
+    /// Its frame is too large for what is in the batch already.
+    Waits,
+    /// This block of it is what flies now.
+    Lent(Lent),
+}
+
+/// A block whose part `start..stop` is a frame. Behind `stop` there may be more of the same stream.
+pub(crate) struct Lent {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) start: usize,
+    pub(crate) stop: usize,
+}
+
+/// Bytes of a stream with room for a header before them: the room at `start`, then the payload. When part of a payload has
+/// been sent, the room for the next header is the end of that part.
+#[derive(Debug)]
+struct Block {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Sending {
+    pub(crate) fn new(state: State) -> Self {
+        Self {
+            credit: WINDOW,
+            queued: 0,
+            blocks: VecDeque::new(),
+            state,
+        }
+    }
+
+    /// Queues as many bytes as there is room for, and says how many.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(QUEUE - self.queued);
+        let mut rest = &bytes[..count];
+        while !rest.is_empty() {
+            let room = self.blocks.back().map_or(0, Block::room);
+            if room == 0 {
+                self.blocks.push_back(Block::with_room_for(rest.len()));
+                continue;
+            }
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            if let Some(block) = self.blocks.back_mut() {
+                block.bytes.extend_from_slice(now);
+            }
+            rest = later;
+        }
+        self.queued += count;
+        count
+    }
+
+    /// How many bytes [`push`](Self::push) would take now.
+    pub(crate) fn room(&self) -> usize {
+        match self.state {
+            State::Open => QUEUE - self.queued,
+            State::NotOurs | State::Ending | State::Ended => 0,
+        }
+    }
+
+    /// The peer grants more; false where that makes no sense.
+    pub(crate) fn add_credit(&mut self, grant: u32) -> bool {
+        match self.credit.checked_add(grant) {
+            Some(credit) if credit <= WINDOW && grant > 0 => {
+                self.credit = credit;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How many of its bytes are granted and not queued yet.
+    pub(crate) fn allowance(&self) -> usize {
+        (self.credit as usize).saturating_sub(self.queued)
+    }
+
+    /// Whether it would use a turn.
+    pub(crate) fn ready(&self) -> bool {
+        if self.blocks.is_empty() {
+            self.state == State::Ending
+        } else {
+            self.credit > 0
+        }
+    }
+
+    /// Whether nothing of it waits, for credit or otherwise.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.queued == 0 && self.state != State::Ending
+    }
+
+    /// The memory of what waits.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.blocks.iter().map(|block| block.bytes.capacity()).sum()
+    }
+
+    /// Sends its next frame along under the number `id`, if it has one and there is room.
+    pub(crate) fn take_turn(&mut self, id: u16, flight: &mut Vec<u8>) -> Turn {
+        let batched = flight.len();
+        let Some(block) = self.blocks.front_mut() else {
+            if self.state != State::Ending {
+                return Turn::Passed;
+            }
+            if !add_empty(id, Kind::End, flight) {
+                return Turn::Waits;
+            }
+            self.state = State::Ended;
+            return Turn::Added;
+        };
+        let count = block.payload().min(self.credit);
+        if count == 0 {
+            return Turn::Passed;
+        }
+        let bytes = count as usize;
+        let fits = batched + HEADER + bytes <= BATCH;
+        if !fits && batched > 0 {
+            return Turn::Waits;
+        }
+        self.credit -= count;
+        self.queued -= bytes;
+        let start = block.start;
+        let stop = start + HEADER + bytes;
+        let header = Header::on(id, Kind::Data, count);
+        block.bytes[start..start + HEADER].copy_from_slice(&header.write());
+        if fits {
+            flight.extend_from_slice(&block.bytes[start..stop]);
+            block.start += bytes;
+            if block.payload() == 0 {
+                self.blocks.pop_front();
+            }
+            return Turn::Added;
+        }
+        match self.blocks.pop_front() {
+            Some(Block { bytes, .. }) => Turn::Lent(Lent { bytes, start, stop }),
+            None => Turn::Passed,
+        }
+    }
+
+    /// The block that was lent has flown as far as `stop`: what is behind it goes back to the head.
+    pub(crate) fn give_back(&mut self, bytes: Vec<u8>, stop: usize) {
+        let start = stop - HEADER;
+        self.blocks.push_front(Block { bytes, start });
+    }
+}
+
+/// Adds a frame without a payload to the batch, unless that is full.
+pub(crate) fn add_empty(id: u16, kind: Kind, flight: &mut Vec<u8>) -> bool {
+    let fits = flight.is_empty() || flight.len() + HEADER <= BATCH;
+    if fits {
+        flight.extend_from_slice(&Header::on(id, kind, 0).write());
+    }
+    fits
+}
+
+/// Adds a grant to the batch, however much there is.
+pub(crate) fn add_grant(id: u16, grant: u32, flight: &mut Vec<u8>) {
+    flight.extend_from_slice(&Header::on(id, Kind::Credit, 4).write());
+    flight.extend_from_slice(&grant.to_le_bytes());
+}
+
+impl Block {
+    fn with_room_for(bytes: usize) -> Self {
+        let room = bytes.clamp(FIRST_ROOM, MAX_PAYLOAD);
+        let mut block = Vec::with_capacity(HEADER + room);
+        block.extend_from_slice(&[0; HEADER]);
+        Self { bytes: block, start: 0 }
+    }
+
+    /// How many bytes may be added to it.
+    fn room(&self) -> usize {
+        HEADER + MAX_PAYLOAD - self.bytes.len()
+    }
+
+    /// How many bytes are to be sent.
+    fn payload(&self) -> u32 {
+        // A block is never larger than a frame.
+        u32::try_from(self.bytes.len() - self.start - HEADER).unwrap_or(u32::MAX)
+    }
+}
