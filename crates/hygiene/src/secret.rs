@@ -1,189 +1,96 @@
 //! Secrets in text: tokens with a known beginning, private keys, and values that a telling word is given.
 
+mod tokens;
+
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::finding::{Evidence, Finding};
 use crate::kind::Kind;
-
-/// Letters of a token.
-#[derive(Debug, Clone, Copy)]
-enum Letters {
-    /// `A-Z`, `2-7`.
-    Upper,
-    Hex,
-    Alnum,
-    /// Alphanumeric, `_`, `-`.
-    Wide,
-    /// Also `.`.
-    Dotted,
-    /// Also `+`, `/`, `=`.
-    Base64,
-}
-
-impl Letters {
-    fn has(self, byte: u8) -> bool {
-        match self {
-            Letters::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Letters::Hex => byte.is_ascii_hexdigit(),
-            Letters::Alnum => byte.is_ascii_alphanumeric(),
-            Letters::Wide => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
-            Letters::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
-            Letters::Base64 => {
-                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
-            }
-        }
-    }
-}
-
-/// Beginnings of tokens, the letters that follow, and at least how many.
-const TOKENS: [(&str, Letters, usize); 87] = [
-    ("AKIA", Letters::Upper, 16),
-    ("ASIA", Letters::Upper, 16),
-    ("ABIA", Letters::Upper, 16),
-    ("AIza", Letters::Wide, 35),
-    ("ya29.", Letters::Wide, 30),
-    ("GOCSPX-", Letters::Wide, 28),
-    ("ghp_", Letters::Alnum, 36),
-    ("gho_", Letters::Alnum, 36),
-    ("ghu_", Letters::Alnum, 36),
-    ("ghs_", Letters::Alnum, 36),
-    ("ghr_", Letters::Alnum, 36),
-    ("github_pat_", Letters::Wide, 36),
-    ("glpat-", Letters::Dotted, 20),
-    ("gldt-", Letters::Wide, 20),
-    ("glptt-", Letters::Wide, 40),
-    ("glrt-", Letters::Wide, 20),
-    ("glcbt-", Letters::Wide, 20),
-    ("glsoat-", Letters::Wide, 20),
-    ("glft-", Letters::Wide, 20),
-    ("glimt-", Letters::Wide, 20),
-    ("glagent-", Letters::Wide, 40),
-    ("gloas-", Letters::Wide, 40),
-    ("xoxb-", Letters::Wide, 20),
-    ("xoxp-", Letters::Wide, 20),
-    ("xoxe-", Letters::Wide, 20),
-    ("xoxe.xox", Letters::Wide, 20),
-    ("xoxa-", Letters::Wide, 20),
-    ("xoxr-", Letters::Wide, 20),
-    ("xoxs-", Letters::Wide, 20),
-    ("xoxo-", Letters::Wide, 20),
-    ("xapp-", Letters::Wide, 20),
-    ("sk-ant-", Letters::Wide, 20),
-    ("sk-proj-", Letters::Wide, 20),
-    ("sk-svcacct-", Letters::Wide, 20),
-    ("sk-admin-", Letters::Wide, 20),
-    ("sk-or-v1-", Letters::Hex, 40),
-    ("sk-", Letters::Alnum, 20),
-    ("sk_live_", Letters::Alnum, 10),
-    ("sk_test_", Letters::Alnum, 10),
-    ("sk_prod_", Letters::Alnum, 10),
-    ("rk_live_", Letters::Alnum, 10),
-    ("rk_test_", Letters::Alnum, 10),
-    ("rk_prod_", Letters::Alnum, 10),
-    ("whsec_", Letters::Base64, 20),
-    ("hf_", Letters::Alnum, 30),
-    ("api_org_", Letters::Alnum, 30),
-    ("npm_", Letters::Alnum, 36),
-    ("pypi-AgEI", Letters::Wide, 40),
-    ("dop_v1_", Letters::Hex, 40),
-    ("doo_v1_", Letters::Hex, 40),
-    ("dor_v1_", Letters::Hex, 40),
-    ("SG.", Letters::Dotted, 60),
-    ("lin_api_", Letters::Alnum, 30),
-    ("shpat_", Letters::Hex, 32),
-    ("shpss_", Letters::Hex, 32),
-    ("shpca_", Letters::Hex, 32),
-    ("shppa_", Letters::Hex, 32),
-    ("sq0atp-", Letters::Wide, 22),
-    ("sq0csp-", Letters::Wide, 22),
-    ("AGE-SECRET-KEY-1", Letters::Alnum, 50),
-    ("dckr_pat_", Letters::Wide, 20),
-    ("tskey-", Letters::Wide, 20),
-    ("ATATT3", Letters::Base64, 60),
-    ("figd_", Letters::Wide, 30),
-    ("glsa_", Letters::Wide, 30),
-    ("glc_", Letters::Base64, 30),
-    ("NRAK-", Letters::Alnum, 24),
-    ("NRII-", Letters::Wide, 24),
-    ("PMAK-", Letters::Wide, 40),
-    ("rubygems_", Letters::Hex, 40),
-    ("sntrys_", Letters::Base64, 40),
-    ("sntryu_", Letters::Hex, 40),
-    ("hvs.", Letters::Wide, 40),
-    ("hvb.", Letters::Wide, 60),
-    ("xkeysib-", Letters::Wide, 60),
-    ("gsk_", Letters::Alnum, 40),
-    ("pplx-", Letters::Alnum, 40),
-    ("xai-", Letters::Alnum, 40),
-    ("nvapi-", Letters::Wide, 40),
-    ("sbp_", Letters::Hex, 40),
-    ("pscale_tkn_", Letters::Dotted, 30),
-    ("pscale_pw_", Letters::Dotted, 30),
-    ("dp.pt.", Letters::Alnum, 40),
-    ("EZAK", Letters::Alnum, 54),
-    ("pat-na1-", Letters::Wide, 36),
-    ("secret_", Letters::Alnum, 40),
-    ("ntn_", Letters::Alnum, 40),
-];
+use tokens::{Letters, TOKENS};
 
 /// Words that are given a secret: `password = …`, `"api_key": "…"`.
-const GIVEN: [&str; 16] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "api_key",
-    "apikey",
-    "api-key",
-    "access_key",
-    "accesskey",
-    "token",
-    "private_key",
-    "privatekey",
-    "credential",
-    "auth_key",
-    "accountkey",
-    "client_id_secret",
-];
+const GIVEN: &str = "password passwd passphrase secret api_key apikey api-key access_key accesskey token private_key \
+    privatekey credential auth_key accountkey access_id client_id";
+
+/// Names of services: what looks random and is given to one of them is theirs.
+const SERVICES: &str = "adafruit adobe airtable algolia alibaba artifactory asana atlassian confluence jira beamer bitbucket \
+    bittrex meraki cloudflare codecov cohere coinbase confluent contentful databricks datadog discord droneci dropbox etsy \
+    facebook fastly finicity finnhub flickr freshbooks gitter heroku hubspot intercom jfrog kraken kucoin launchdarkly \
+    linkedin looker mailchimp mailgun mattermost messagebird netlify newrelic new-relic nytimes okta plaid rapidapi \
+    sendbird sentry sidekiq snyk sonar squarespace sumologic telegram travis twilio twitch twitter typeform yandex zendesk";
 
 const JWT: &str = "eyJ";
 const PEM: &str = "-----BEGIN";
 const BEARER: [&str; 2] = ["bearer ", "basic "];
-const HOOKS: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
+const HOOKS: [&str; 3] = [
+    "hooks.slack.com/",
+    "discord.com/api/webhooks/",
+    "webhook.office.com/webhookb2/",
+];
 const URL: &str = "://";
+/// In the middle of a secret of Azure, and at the end of one of `MaxMind`.
+const AZURE: &str = "Q~";
+const MAXMIND: &str = "_mmk";
 
-static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let tokens = TOKENS.iter().map(|(begin, _, _)| *begin);
-    let others = GIVEN
-        .into_iter()
-        .chain([JWT, PEM])
-        .chain(BEARER)
-        .chain(HOOKS)
-        .chain([URL]);
-    AhoCorasick::builder()
+/// What a hit of the search means.
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    Token(&'static str, Letters, usize),
+    Given,
+    Service,
+    Jwt,
+    Pem,
+    Bearer,
+    Hook,
+    Login,
+    Around,
+}
+
+struct Search {
+    automaton: AhoCorasick,
+    rules: Vec<Rule>,
+}
+
+static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
+    let mut words: Vec<(&str, Rule)> = Vec::new();
+    for (letters, least, begins) in TOKENS {
+        words.extend(
+            begins
+                .split_ascii_whitespace()
+                .map(|begin| (begin, Rule::Token(begin, letters, least))),
+        );
+    }
+    words.extend(GIVEN.split_ascii_whitespace().map(|word| (word, Rule::Given)));
+    words.extend(SERVICES.split_ascii_whitespace().map(|word| (word, Rule::Service)));
+    words.extend(BEARER.map(|word| (word, Rule::Bearer)));
+    words.extend(HOOKS.map(|word| (word, Rule::Hook)));
+    words.extend([AZURE, MAXMIND].map(|word| (word, Rule::Around)));
+    words.extend([(JWT, Rule::Jwt), (PEM, Rule::Pem), (URL, Rule::Login)]);
+    let automaton = AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::DFA))
         .match_kind(MatchKind::LeftmostLongest)
         .ascii_case_insensitive(true)
-        .build(tokens.chain(others))
-        .ok()
+        .build(words.iter().map(|(word, _)| *word))
+        .ok()?;
+    let rules = words.into_iter().map(|(_, rule)| rule).collect();
+    Some(Search { automaton, rules })
 });
 
 /// Secrets in a text.
 pub(crate) fn find(text: &str, out: &mut Vec<Finding>) {
     let Some(search) = SEARCH.as_ref() else { return };
     let mut floor = 0;
-    for hit in search.find_iter(text) {
-        if hit.start() < floor {
+    for hit in search.automaton.find_iter(text) {
+        let Some(rule) = search
+            .rules
+            .get(hit.pattern().as_usize())
+            .filter(|_| hit.start() >= floor)
+        else {
             continue;
-        }
-        let index = hit.pattern().as_usize();
-        let found = match TOKENS.get(index) {
-            Some((begin, letters, least)) => token(text, hit.start(), begin, *letters, *least),
-            None => other(text, index - TOKENS.len(), hit.start(), hit.end()),
         };
-        if let Some((start, end)) = found {
+        if let Some((start, end)) = rule.apply(text, hit.start(), hit.end()) {
             floor = end;
             out.push(Finding {
                 start,
@@ -195,17 +102,22 @@ pub(crate) fn find(text: &str, out: &mut Vec<Finding>) {
     }
 }
 
-fn other(text: &str, index: usize, start: usize, end: usize) -> Option<(usize, usize)> {
-    match index {
-        index if index < GIVEN.len() => given(text, end),
-        index if index == GIVEN.len() => jwt(text, start),
-        index if index == GIVEN.len() + 1 => pem(text, start),
-        index if index < GIVEN.len() + 4 => bearer(text, end),
-        index if index < GIVEN.len() + 6 => {
-            let length = run(text, end, Letters::Base64);
-            (length >= 20).then_some((end, end + length))
+impl Rule {
+    fn apply(self, text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
+        match self {
+            Rule::Token(begin, letters, least) => token(text, start, begin, letters, least),
+            Rule::Given => given(text, end, Letters::Wide),
+            Rule::Service => given(text, end, Letters::Dotted),
+            Rule::Jwt => jwt(text, start),
+            Rule::Pem => pem(text, start),
+            Rule::Bearer => bearer(text, end),
+            Rule::Hook => {
+                let length = run(text, end, Letters::Base64);
+                (length >= 20).then_some((end, end + length))
+            }
+            Rule::Login => login(text, end),
+            Rule::Around => around(text, start, end),
         }
-        _ => login(text, end),
     }
 }
 
@@ -241,12 +153,22 @@ fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) 
     let inside = start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b'_');
     let length = run(text, from, letters);
     let value = &bytes[from..from + length];
-    (!inside && length >= least && entropy(value) >= 2.5).then(|| {
+    (!inside && length >= least && is_irregular(value, letters)).then(|| {
         (
             start,
             from + text[from..from + length].trim_end_matches(['.', '=']).len(),
         )
     })
+}
+
+/// Whether letters after a known beginning are a token, and not the rest of a name in a program.
+fn is_irregular(value: &[u8], letters: Letters) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let least = match letters {
+        Letters::Upper | Letters::Hex | Letters::Alnum => 1,
+        Letters::Wide | Letters::Dotted | Letters::Base64 => 2,
+    };
+    digits >= least && entropy(value) >= 2.8
 }
 
 /// Three parts with dots, the first two of which are JSON.
@@ -278,6 +200,20 @@ fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
     Some((start, start + last + 8 + close))
 }
 
+/// A token known by what is in its middle or at its end.
+fn around(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
+    let letters = |byte: &&u8| Letters::Base64.has(**byte);
+    let back = text.as_bytes()[..start]
+        .iter()
+        .rev()
+        .take(64)
+        .take_while(letters)
+        .count();
+    let ahead = run(text, end, Letters::Base64);
+    let value = &text[start - back..end + ahead];
+    ((34..=80).contains(&value.len()) && is_random(value)).then_some((start - back, end + ahead))
+}
+
 fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
     let length = run(text, from, Letters::Base64);
     let value = &text[from..from + length];
@@ -297,34 +233,34 @@ fn login(text: &str, from: usize) -> Option<(usize, usize)> {
     plain.then_some((start, start + password.len()))
 }
 
-/// What a word is given: after `=`, `:` or `=>`, quoted or not.
-fn given(text: &str, from: usize) -> Option<(usize, usize)> {
-    let tail = run(text, from, Letters::Wide).min(24);
+/// What a word is given: after `=`, `:`, `=>` and the like, quoted or not. The name may go on after the word.
+fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
+    let goes_on = |byte: &&u8| name.has(**byte) || matches!(**byte, b' ' | b'\t');
+    let tail = text.as_bytes()[from..].iter().take(24).take_while(goes_on).count();
     let rest = first(&text[from + tail..], VALUE);
-    let after = rest.trim_start_matches(['"', '\'', ' ', '\t', '\\']);
-    let value = after
-        .strip_prefix("=>")
-        .or_else(|| after.strip_prefix(":="))
-        .or_else(|| after.strip_prefix(['=', ':']))?;
-    let value = value.trim_start_matches([' ', '\t', '\\']);
+    let after = rest.trim_start_matches(['"', '\'', '`', ' ', '\t', '\\', ']', '\r', '\n']);
+    let value = after.trim_start_matches(['=', ':', '>', '?', '|', ',']);
+    let operator = after.len() - value.len();
+    let direct = after.starts_with(['=', ':', '?']);
+    if !(1..=4).contains(&operator) {
+        return None;
+    }
+    let value = value.trim_start_matches([' ', '\t', '\\', '\r', '\n']);
     let quote = value.chars().next().filter(|letter| matches!(letter, '"' | '\'' | '`'));
     let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
     let end = match quote {
         Some(quote) => value.find([quote, '\n', '\\'])?,
         None => value
             .find(|letter: char| {
-                letter.is_whitespace() || matches!(letter, '"' | '\'' | ',' | ';' | '&' | '<' | ')' | '}')
+                letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | ',' | ';' | '&' | '<' | ')' | '}' | '\\')
             })
             .unwrap_or(value.len()),
     };
     let start = from + tail + rest.len() - value.len();
     let value = &value[..end];
-    let strong = if quote.is_some() {
-        is_password(value)
-    } else {
-        is_random(value) && !value.contains(['(', '{', '['])
-    };
-    strong.then_some((start, start + value.len()))
+    let chosen = quote.is_some() && direct && matches!(name, Letters::Wide) && is_password(value);
+    let random = is_random(value) && !value.contains(['(', '{', '[']) && !value.contains("://");
+    (chosen || random).then_some((start, start + value.len()))
 }
 
 /// Whether a quoted value looks chosen to be secret.
