@@ -10,7 +10,7 @@ use crate::hints::Hints;
 use crate::json::{DEPTH, Standing};
 use crate::kind::{Kind, Kinds};
 use crate::own::Own;
-use crate::scan::{Place, scan};
+use crate::scan::{Place, Scanned, scan};
 use crate::{secret, table, value};
 
 /// What is looked for.
@@ -153,9 +153,9 @@ impl Detector {
     }
 
     fn everything(&self, text: &str, place: Place, found: Vec<Finding>) -> Vec<Finding> {
-        let mut found = scan(text, self.settings.kinds, place, found);
+        let Scanned { mut found, long } = scan(text, self.settings.kinds, place, found);
         if self.settings.secrets == Secrets::Redact {
-            secret::find(text, &mut found);
+            secret::find(text, &long, &mut found);
         }
         for own in &self.settings.own {
             own.find(text, &mut found);

@@ -32,12 +32,29 @@ pub(crate) struct Scan<'t> {
     pub(crate) place: Place,
     /// Everything before is done with.
     floor: usize,
+    /// Where the last long word ends.
+    word: usize,
+    long: Vec<(usize, usize)>,
     out: Vec<Finding>,
 }
+
+/// What a pass has seen.
+pub(crate) struct Scanned {
+    pub(crate) found: Vec<Finding>,
+    /// Long words with digits in them: tokens are among them.
+    pub(crate) long: Vec<(usize, usize)>,
+}
+
+/// From this length on a word may be a token.
+const LONG: usize = 12;
+/// As far as a word is followed, back and ahead.
+const BACK: usize = 128;
+const AHEAD: usize = 4096;
 
 const DIGIT: u8 = 1;
 const AT: u8 = 2;
 const COLON: u8 = 3;
+const EQUALS: u8 = 4;
 
 /// The bytes to stop at.
 static STOPS: [u8; 256] = {
@@ -49,17 +66,20 @@ static STOPS: [u8; 256] = {
     }
     table[b'@' as usize] = AT;
     table[b':' as usize] = COLON;
+    table[b'=' as usize] = EQUALS;
     table
 };
 
 /// Everything in a text that has a form.
-pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) -> Scanned {
     let mut scan = Scan {
         text,
         bytes: text.as_bytes(),
         kinds,
         place,
         floor: 0,
+        word: 0,
+        long: Vec::new(),
         out,
     };
     let mut at = 0;
@@ -74,13 +94,25 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
     {
         at += offset;
         let next = match stop {
-            DIGIT => number::at(&mut scan, at),
+            DIGIT => {
+                let next = number::at(&mut scan, at);
+                scan.long_word(at);
+                scan.long_word(next.saturating_sub(1));
+                next
+            }
             AT => internet::email_at(&mut scan, at),
+            EQUALS => {
+                label::assigned_at(&mut scan, at);
+                at + 1
+            }
             _ => scan.colon_at(at),
         };
         at = next.max(at + 1);
     }
-    scan.out
+    Scanned {
+        found: scan.out,
+        long: scan.long,
+    }
 }
 
 impl Scan<'_> {
@@ -107,13 +139,41 @@ impl Scan<'_> {
         end
     }
 
+    /// Notes the word around a byte if it is long.
+    fn long_word(&mut self, at: usize) {
+        let letter = |byte: &&u8| {
+            byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
+        };
+        if at < self.word || !letter(&&self.byte(at)) {
+            return;
+        }
+        let back = self.bytes[self.word..at]
+            .iter()
+            .rev()
+            .take(BACK)
+            .take_while(letter)
+            .count();
+        let ahead = self.bytes[at..].iter().take(AHEAD).take_while(letter).count();
+        self.word = at + ahead;
+        if back + ahead >= LONG {
+            self.long.push((at - back, at + ahead));
+        }
+    }
+
     fn colon_at(&mut self, at: usize) -> usize {
         if self.bytes[at + 1..].starts_with(b"//") {
-            return internet::url_at(self, at);
+            let end = internet::url_at(self, at);
+            if end > at + 3 {
+                // A page's address may hold a password or a token.
+                self.long.push((at, end));
+                self.word = self.word.max(end);
+            }
+            return end;
         }
         if let Some(end) = address::hex_at(self, at) {
             return end;
         }
+        label::assigned_at(self, at);
         label::value_at(self, at);
         at + 1
     }

@@ -41,7 +41,6 @@ enum Rule {
     Given,
     Service,
     Jwt,
-    Pem,
     Bearer,
     Hook,
     Login,
@@ -67,7 +66,7 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
     words.extend(BEARER.map(|word| (word, Rule::Bearer)));
     words.extend(HOOKS.map(|word| (word, Rule::Hook)));
     words.extend([AZURE, MAXMIND].map(|word| (word, Rule::Around)));
-    words.extend([(JWT, Rule::Jwt), (PEM, Rule::Pem), (URL, Rule::Login)]);
+    words.extend([(JWT, Rule::Jwt), (URL, Rule::Login)]);
     let automaton = AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::DFA))
         .match_kind(MatchKind::LeftmostLongest)
@@ -78,26 +77,44 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
     Some(Search { automaton, rules })
 });
 
-/// Secrets in a text.
-pub(crate) fn find(text: &str, out: &mut Vec<Finding>) {
+/// How far before a long word it may be said what it is.
+const BEFORE: usize = 96;
+
+/// Secrets in a text whose long words with digits are known: only there can they be, but for private keys.
+pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) {
+    let mut note = |start: usize, end: usize| {
+        out.push(Finding {
+            start,
+            end,
+            kind: Kind::Secret,
+            by: Evidence::Form,
+        });
+    };
+    if text.contains(PEM) {
+        let mut floor = 0;
+        for (start, _) in text.match_indices(PEM) {
+            if start >= floor
+                && let Some((start, end)) = pem(text, start)
+            {
+                floor = end;
+                note(start, end);
+            }
+        }
+    }
     let Some(search) = SEARCH.as_ref() else { return };
-    let mut floor = 0;
-    for hit in search.automaton.find_iter(text) {
-        let Some(rule) = search
-            .rules
-            .get(hit.pattern().as_usize())
-            .filter(|_| hit.start() >= floor)
-        else {
-            continue;
-        };
-        if let Some((start, end)) = rule.apply(text, hit.start(), hit.end()) {
-            floor = end;
-            out.push(Finding {
-                start,
-                end,
-                kind: Kind::Secret,
-                by: Evidence::Form,
-            });
+    let (mut floor, mut seen) = (0, 0);
+    for (start, end) in long {
+        let from = start.saturating_sub(BEFORE).max(seen);
+        seen = *end;
+        for hit in search.automaton.find_iter(&text.as_bytes()[from..*end]) {
+            let rule = search.rules.get(hit.pattern().as_usize());
+            let Some(rule) = rule.filter(|_| from + hit.start() >= floor) else {
+                continue;
+            };
+            if let Some((start, end)) = rule.apply(text, from + hit.start(), from + hit.end()) {
+                floor = end;
+                note(start, end);
+            }
         }
     }
 }
@@ -109,7 +126,6 @@ impl Rule {
             Rule::Given => given(text, end, Letters::Wide),
             Rule::Service => given(text, end, Letters::Dotted),
             Rule::Jwt => jwt(text, start),
-            Rule::Pem => pem(text, start),
             Rule::Bearer => bearer(text, end),
             Rule::Hook => {
                 let length = run(text, end, Letters::Base64);
@@ -264,7 +280,7 @@ fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
 }
 
 /// Whether a quoted value looks chosen to be secret.
-fn is_password(value: &str) -> bool {
+pub(crate) fn is_password(value: &str) -> bool {
     let digit = value.bytes().any(|byte| byte.is_ascii_digit());
     let sign = value
         .bytes()

@@ -1,10 +1,11 @@
 //! Values after a label, in text: `Name: …` on a line, `"email": "…"` anywhere.
 
 use super::Scan;
+use super::number::is_word;
 use crate::finding::{Evidence, Finding};
 use crate::keys::{self, Telling};
 use crate::kind::Kind;
-use crate::value;
+use crate::{secret, value};
 
 /// The longest label and value that are looked at.
 const LABEL: usize = 40;
@@ -42,6 +43,41 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
             end: start + to,
             kind: telling.kind,
             by: Evidence::Key,
+        });
+    }
+}
+
+/// A password that a name is given in quotes: `password = "…"`.
+pub(super) fn assigned_at(scan: &mut Scan<'_>, at: usize) {
+    let after = first(&scan.text[at + 1..]);
+    let value = after.trim_start_matches(['>', ' ', '\t']);
+    let Some(quote) = value.chars().next().filter(|letter| matches!(letter, '"' | '\'' | '`')) else {
+        return;
+    };
+    let lowest = at.saturating_sub(LABEL);
+    let name = scan.bytes[lowest..at].trim_ascii_end();
+    let name = name.strip_suffix(b":").unwrap_or(name);
+    let name = name
+        .strip_suffix(b"\"")
+        .or_else(|| name.strip_suffix(b"'"))
+        .unwrap_or(name);
+    let length = name
+        .iter()
+        .rev()
+        .take_while(|byte| is_word(**byte) || **byte == b'-')
+        .count();
+    let Ok(name) = std::str::from_utf8(&name[name.len() - length..]) else {
+        return;
+    };
+    let start = at + 1 + after.len() - value.len() + 1;
+    let value = up_to(&value[1..], quote);
+    let secret = keys::telling(name).is_some_and(|telling| telling.kind == Kind::Secret && !telling.vague);
+    if secret && scan.kinds.has(Kind::Secret) && secret::is_password(value) {
+        scan.out.push(Finding {
+            start,
+            end: start + value.len(),
+            kind: Kind::Secret,
+            by: Evidence::Form,
         });
     }
 }

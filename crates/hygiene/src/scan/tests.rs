@@ -6,7 +6,7 @@ use crate::kind::{Kind, Kinds};
 
 #[track_caller]
 fn check(text: &str, expected: &[(Kind, &str)]) {
-    let found = resolve(text, scan(text, Kinds::all(), Place::Text, Vec::new()));
+    let found = resolve(text, scan(text, Kinds::all(), Place::Text, Vec::new()).found);
     let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
     assert_eq!(found, expected, "{text}");
 }
@@ -226,7 +226,7 @@ fn values_after_a_label_are_found_by_it() {
 fn only_wanted_kinds_are_found() {
     let kinds: Kinds = [Kind::Card].into_iter().collect();
     let text = "ann@example.com 4532276644577020";
-    let found = scan(text, kinds, Place::Text, Vec::new());
+    let found = scan(text, kinds, Place::Text, Vec::new()).found;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].kind, Kind::Card);
 }

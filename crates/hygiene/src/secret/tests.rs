@@ -1,11 +1,18 @@
 //! Secrets.
 
-use super::{find, is_random};
+use super::is_random;
+use crate::detector::{Detector, Names, Secrets, Settings};
+use crate::kind::Kinds;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
-    let mut found = Vec::new();
-    find(text, &mut found);
+    let found = Detector::new(&Settings {
+        kinds: Kinds::none(),
+        names: Names::Keys,
+        secrets: Secrets::Redact,
+        own: Vec::new(),
+    })
+    .find(text);
     let found: Vec<_> = found.iter().map(|one| &text[one.start..one.end]).collect();
     assert_eq!(found, expected, "{text}");
 }
