@@ -77,10 +77,13 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
     Some(Search { automaton, rules })
 });
 
+/// Tokens that may be without digits.
+const LETTERED: [&str; 2] = ["hf_", "api_org_"];
+
 /// How far before a long word it may be said what it is.
 const BEFORE: usize = 96;
 
-/// Secrets in a text whose long words with digits are known: only there can they be, but for private keys.
+/// Secrets in a text whose long words with digits are known: there they are, but for private keys and a few tokens.
 pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) {
     let mut note = |start: usize, end: usize| {
         out.push(Finding {
@@ -90,6 +93,13 @@ pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) 
             by: Evidence::Form,
         });
     };
+    for begin in LETTERED {
+        for (start, _) in text.match_indices(begin) {
+            if let Some((start, end)) = token(text, start, begin, Letters::Alnum, 30) {
+                note(start, end);
+            }
+        }
+    }
     if text.contains(PEM) {
         let mut floor = 0;
         for (start, _) in text.match_indices(PEM) {
@@ -184,7 +194,9 @@ fn is_irregular(value: &[u8], letters: Letters) -> bool {
         Letters::Upper | Letters::Hex | Letters::Alnum => 1,
         Letters::Wide | Letters::Dotted | Letters::Base64 => 2,
     };
-    digits >= least && entropy(value) >= 2.8
+    let small = value.iter().filter(|byte| byte.is_ascii_lowercase()).count();
+    let large = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    digits >= least && entropy(value) >= 2.8 || small >= 8 && large >= 8 && entropy(value) >= 3.8
 }
 
 /// Three parts with dots, the first two of which are JSON.

@@ -39,6 +39,8 @@ fn tokens_with_a_known_beginning() {
         check(&format!("use {token} here"), &[&token]);
         check(&format!("url?k={token}&n=1"), &[&token]);
     }
+    let lettered = format!("hf_{}", "QwZpXkVrTmBnWsDfGhJyCaLqRtYuIoPaSd");
+    check(&format!("use {lettered}."), &[&lettered]);
     let access = format!("AKIA{}", "Q7ZP3XKVWRT2MB5N");
     check(&access, &[&access]);
     check(

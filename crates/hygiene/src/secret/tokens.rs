@@ -55,7 +55,7 @@ pub(super) const TOKENS: [(Letters, usize, &str); 23] = [
     (
         Letters::Alnum,
         30,
-        "hf_ api_org_ lin_api_ dckr_oat_ EAACEdEose0cBA pnu_ ico- dp.ct. dp.st. p8e-",
+        "lin_api_ dckr_oat_ EAACEdEose0cBA pnu_ ico- dp.ct. dp.st. p8e-",
     ),
     (Letters::Alnum, 36, "ghp_ gho_ ghu_ ghs_ ghr_ npm_ 4b1d"),
     (

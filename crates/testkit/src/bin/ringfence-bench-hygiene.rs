@@ -10,6 +10,14 @@ use ringfence_hygiene::{Detector, Kind, Names};
 use ringfence_testkit::hygiene::data::{Folder, Set};
 use ringfence_testkit::hygiene::{detector, forms, score, speed};
 
+/// The seven kinds together, F1 on both sets, measured once: they are programs of other worlds.
+const PEERS: [(&str, f64, f64); 4] = [
+    ("presidio-analyzer 2.2.366, patterns", 0.862, 0.767),
+    ("scrubadub 2.0.1", 0.776, 0.747),
+    ("datafog 4.9.0", 0.735, 0.510),
+    ("redact-core 0.12.7", 0.824, 0.847),
+];
+
 fn main() -> Result<()> {
     let brief = std::env::args().any(|one| one == "--brief");
     let place = std::env::var_os("RINGFENCE_DATA").map_or_else(
@@ -52,17 +60,16 @@ fn labelled(set: &Set, plain: &Detector, prose: &Detector, missed: &mut Vec<Stri
     );
     let all = score::kinds(plain, set, &score::STRUCTURED);
     println!("| seven structured | {all} | F1, hidden ≥ .98 |");
+    for (peer, small, synth) in PEERS {
+        let f1 = if set.name.contains("small") { small } else { synth };
+        println!("| … {peer}, as recorded in decision 26 | | | | {f1:.3} | | | – |");
+        goal(missed, peer, all.f1(), f1);
+    }
     goal(missed, "seven F1", all.f1(), 0.98);
     goal(missed, "seven hidden", all.hidden(), 0.98);
     for kind in score::STRUCTURED {
         let one = score::kind(plain, set, kind);
-        let (precision, recall, exact, words) = match kind {
-            Kind::Email | Kind::Url => (0.99, 0.99, 0.99, "exact ≥ .99"),
-            Kind::Card => (0.99, 0.99, 0.0, "≥ .99"),
-            Kind::Iban => (1.0, 1.0, 0.0, "1.0"),
-            Kind::Ssn | Kind::Ip => (0.98, 1.0, 0.0, "recall 1.0"),
-            _ => (0.97, 0.95, 0.0, "P ≥ .97, R ≥ .95"),
-        };
+        let (precision, recall, exact, words) = least(kind);
         println!("| {kind} | {one} | {words} |");
         goal(missed, &format!("{kind} precision"), one.precision(), precision);
         goal(missed, &format!("{kind} recall"), one.recall(), recall);
@@ -74,6 +81,21 @@ fn labelled(set: &Set, plain: &Detector, prose: &Detector, missed: &mut Vec<Stri
     goal(missed, "name hidden", names.hidden(), 0.80);
     for kind in [Kind::Place, Kind::Address, Kind::Organisation] {
         println!("| {kind}, by dictionary | {} | – |", score::kind(prose, set, kind));
+    }
+}
+
+/// The least precision, recall and exact share of a kind, and the same in words.
+fn least(kind: Kind) -> (f64, f64, f64, &'static str) {
+    if [Kind::Email, Kind::Url].contains(&kind) {
+        (0.99, 0.99, 0.99, "exact ≥ .99")
+    } else if kind == Kind::Card {
+        (0.99, 0.99, 0.0, "≥ .99")
+    } else if kind == Kind::Iban {
+        (1.0, 1.0, 0.0, "1.0")
+    } else if kind == Kind::Phone {
+        (0.97, 0.95, 0.0, "P ≥ .97, R ≥ .95")
+    } else {
+        (0.98, 1.0, 0.0, "recall 1.0")
     }
 }
 
