@@ -94,13 +94,7 @@ impl Detector {
     /// Findings in a text, in order and without overlaps. Tables in it, CSV or Markdown, are read by their headers.
     pub fn find(&self, text: &str) -> Vec<Finding> {
         let mut found = Vec::new();
-        table::cells(text, &mut |text, cell| {
-            let cell_text = &text[cell.start..cell.end];
-            let good = !cell.telling.vague || cell.people || value::looks_named(cell_text);
-            if good {
-                self.borne_out(cell_text, cell.start, cell.telling.kind, &mut found);
-            }
-        });
+        self.tables(text, &mut found);
         self.everything(text, Place::Text, found)
     }
 
@@ -109,6 +103,9 @@ impl Detector {
         let mut found = Vec::new();
         if let Some(kind) = said {
             self.borne_out(text, 0, kind, &mut found);
+        }
+        if text.contains('\n') {
+            self.tables(text, &mut found);
         }
         self.everything(text, Place::Value, found)
     }
@@ -136,6 +133,16 @@ impl Detector {
         let sure =
             |one: &&Finding| one.by == Evidence::Key || one.kind == Kind::Card || matches!(one.kind, Kind::Own(_));
         found.iter().find(whole).filter(sure).copied()
+    }
+
+    /// What stands under the telling columns of tables.
+    fn tables(&self, text: &str, found: &mut Vec<Finding>) {
+        table::cells(text, &mut |text, cell| {
+            let value = &text[cell.start..cell.end];
+            if !cell.telling.vague || cell.people || value::looks_named(value) {
+                self.borne_out(value, cell.start, cell.telling.kind, found);
+            }
+        });
     }
 
     fn borne_out(&self, text: &str, offset: usize, kind: Kind, out: &mut Vec<Finding>) {

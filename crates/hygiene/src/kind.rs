@@ -173,6 +173,35 @@ impl Kinds {
         Kinds(self.0 & !kind.bit() | 1 << 15)
     }
 
+    /// The kinds that one word of a policy means: `ssn` is every number that a state gives, `ip` every address of a
+    /// machine, `name` all that tells who and where a person is.
+    pub fn named(word: &str) -> Option<Kinds> {
+        let kinds: &[Kind] = match word {
+            "email" => &[Kind::Email],
+            "phone" => &[Kind::Phone],
+            "card" => &[Kind::Card],
+            "iban" => &[Kind::Iban],
+            "ssn" => &[Kind::Ssn, Kind::NationalId],
+            "ip" => &[Kind::Ip, Kind::Mac],
+            "url" => &[Kind::Url],
+            "name" => &[
+                Kind::Name,
+                Kind::BirthDate,
+                Kind::Place,
+                Kind::Address,
+                Kind::Organisation,
+            ],
+            _ => return None,
+        };
+        Some(kinds.iter().copied().collect())
+    }
+
+    /// This set and another.
+    #[must_use]
+    pub fn and(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
     /// Whether a kind is in it.
     pub fn has(self, kind: Kind) -> bool {
         self.0 & kind.bit() != 0
@@ -184,3 +213,6 @@ impl FromIterator<Kind> for Kinds {
         kinds.into_iter().fold(Kinds::none(), Kinds::with)
     }
 }
+
+#[cfg(test)]
+mod tests;

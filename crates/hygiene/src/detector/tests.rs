@@ -42,6 +42,14 @@ fn tables_are_read_by_their_headers() {
 }
 
 #[test]
+fn a_string_that_is_a_table_is_read_as_one() {
+    let text = "customer,city\nann,oulu\n";
+    let found = Detector::new(&settings()).find_value(text, None);
+    let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
+    assert_eq!(found, [(Kind::Name, "ann"), (Kind::Place, "oulu")]);
+}
+
+#[test]
 fn secrets_are_found_unless_switched_off_whatever_the_kinds() {
     let text = "password = \"hunter2!\" for ann@example.com";
     let kinds = Kinds::none();

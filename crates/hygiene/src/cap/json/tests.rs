@@ -138,6 +138,22 @@ fn a_value_in_memory_is_capped_the_same_way() {
     assert_eq!(capped.shown, json!([1, 2, 3, "⟦ringfence: 1 of 4 rows left out⟧"]));
 }
 
+#[test]
+fn limits_of_nothing_show_nothing_but_notices() {
+    let none = Limits {
+        bytes: 0,
+        rows: 0,
+        depth: 0,
+        string: 0,
+    };
+    for text in ["[1,[2],\"long text here\"]", "{\"a\":{}}", "\"text\"", "7"] {
+        let mut cap = JsonCap::new(none, None);
+        cap.push(text.as_bytes());
+        let capped = cap.finish();
+        assert_eq!(capped.shown, json!(["⟦ringfence: 1 of 1 rows left out⟧"]), "{text}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
