@@ -1,6 +1,7 @@
 //! Names of people in running text, by dictionary and by the words around. Organisations, and much besides, need a
 //! reader with a model: see [`crate::Prose`].
 
+mod address;
 mod dictionary;
 mod words;
 
@@ -13,14 +14,25 @@ use words::{Word, words};
 
 /// Names in a text.
 pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
-    if !kinds.has(Kind::Name) {
+    if !kinds.has(Kind::Name) && !kinds.has(Kind::Address) {
         return;
     }
     let words = words(text, &WORDS);
     let small = !words.iter().any(|word| word.capital);
     let mut at = 0;
     while at < words.len() {
+        if let Some(to) = address::at(&words, at).filter(|_| kinds.has(Kind::Address)) {
+            out.push(Finding {
+                start: words[at].start,
+                end: words[to - 1].end,
+                kind: Kind::Address,
+                by: Evidence::Prose,
+            });
+            at = to;
+            continue;
+        }
         match name_at(&words, at, small) {
+            Read::Name(_, to) if !kinds.has(Kind::Name) => at = to,
             Read::Name(from, to) => {
                 out.push(Finding {
                     start: words[from].start,
@@ -263,7 +275,7 @@ static WORDS: LazyLock<Lists> = LazyLock::new(|| {
         ),
         (
             STREETS,
-            "crescent close rue via calle rua avenida plaza apt suite box strasse straat laan gata vej creek",
+            "crescent close rue via calle rua avenida plaza apt suite unit psc apo fpo dpo box strasse straat laan gata vej creek",
         ),
         (STREETS, "forks"),
         (ACTS, "is was has had will would called works points sent"),

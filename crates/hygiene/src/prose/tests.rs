@@ -1,12 +1,18 @@
 //! Names in running text.
 
 use super::find;
-use crate::kind::Kinds;
+use crate::kind::Kind;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
+    check_kind(Kind::Name, text, expected);
+}
+
+#[track_caller]
+fn check_kind(kind: Kind, text: &str, expected: &[&str]) {
     let mut found = Vec::new();
-    find(text, Kinds::all(), &mut found);
+    find(text, [kind].into_iter().collect(), &mut found);
+    assert!(found.iter().all(|one| one.kind == kind));
     let found: Vec<_> = found.iter().map(|one| &text[one.start..one.end]).collect();
     assert_eq!(found, expected, "{text}");
 }
@@ -31,4 +37,26 @@ fn places_bodies_and_short_forms_are_no_names() {
     check("We met in Florence", &[]);
     check("Call this function with JSON", &[]);
     check("", &[]);
+}
+
+#[test]
+fn addresses_are_numbers_and_capitals_with_the_words_of_streets() {
+    let one = |text: &str, address: &str| check_kind(Kind::Address, text, &[address]);
+    one(
+        "Please return to 12 Bond Street, Warwick when done",
+        "12 Bond Street, Warwick",
+    );
+    one(
+        "It is 6750 Koskikatu 25 Apt. 864\nArtilleros\nUruguay 64677",
+        "6750 Koskikatu 25 Apt. 864\nArtilleros\nUruguay 64677",
+    );
+    one(
+        "sent to PSC 7951, Box 9972\nAPO AA 69974?",
+        "PSC 7951, Box 9972\nAPO AA 69974",
+    );
+    check_kind(
+        Kind::Address,
+        "In 2019 Apple sold 40 million, see Chapter 5 and version 2.0",
+        &[],
+    );
 }
