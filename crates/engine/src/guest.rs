@@ -58,15 +58,23 @@ impl Guests {
         running.join_all().await;
     }
 
-    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
-        let failed = |code: &str, message: String| SpawnError {
-            code: code.to_owned(),
-            message,
-        };
+    /// The policy of a server's sandbox.
+    fn policy_of(&self, spawn: &Spawn<'_>) -> Result<&Policy, SpawnError> {
         let policy = self.policies.get(spawn.server).ok_or_else(|| {
             let message = format!("no policy `{}` was read for server `{}`", spawn.policy, spawn.server);
             failed("policy.unknown", message)
         })?;
+        if policy.net().enabled == Some(true) {
+            // Its connections would be nobody's: a server outlives the sessions that use it.
+            let server = spawn.server;
+            let message = format!("`net.enabled` of server `{server}`: a tool server in a sandbox has no network");
+            return Err(failed("policy.unbuilt", message));
+        }
+        Ok(policy)
+    }
+
+    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
+        let policy = self.policy_of(&spawn)?;
         let options = Options {
             python: self.python.clone(),
             folders: Some(self.folders.join(spawn.server)),
@@ -122,6 +130,13 @@ impl Guests {
             stderr: Some(Box::new(Heard::new(stderr, ahead))),
             guard: Box::new(Guard(switch)),
         })
+    }
+}
+
+fn failed(code: &str, message: String) -> SpawnError {
+    SpawnError {
+        code: code.to_owned(),
+        message,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use ringfence_gateway::{Egress, Pass};
-use ringfence_journal::{Event, Kind, PolicyRef, Recorder as _, SessionId};
+use ringfence_journal::{Event, Kind, PolicyRef, RecordError, Recorder as _, SessionId};
 use ringfence_policy::{Draft, Policy};
 use ringfence_store::Store;
 use serde_json::Value;
@@ -125,8 +125,11 @@ impl Engine {
             generation,
             policy: named.clone(),
         };
-        let written = self.store.record(Event::host(session, None, kind)).await;
-        written.map_err(|error| ChangeError::Record(error.into()))?;
+        let unwritten = |error: RecordError| ChangeError::Record(error.into());
+        let json = policy.to_json().to_string();
+        self.store.keep_policy(named.clone(), json).await.map_err(unwritten)?;
+        let event = Event::host(session, None, kind);
+        self.store.record(event).await.map_err(unwritten)?;
         {
             let mut now = lock(&rules.now);
             (now.generation, now.policy) = (generation, Arc::clone(&policy));

@@ -162,6 +162,11 @@ impl Store {
         self.ask(|reply| Command::Release { session, reply }).await
     }
 
+    /// Keeps a policy that is about to be in force, to be found by its digest.
+    pub async fn keep_policy(&self, policy: PolicyRef, json: String) -> Result<(), RecordError> {
+        self.ask(|reply| Command::Keep { policy, json, reply }).await
+    }
+
     /// One session.
     pub async fn session(&self, id: SessionId) -> Result<Option<Session>, ReadError> {
         let mut reader = self.reader().await?;

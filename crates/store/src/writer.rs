@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::{Event, LeaseId, Link, Principal, RecordError, Recorded, SessionId, Signer};
+use ringfence_journal::{Event, LeaseId, Link, PolicyRef, Principal, RecordError, Recorded, SessionId, Signer};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
@@ -56,6 +56,12 @@ pub(crate) enum Command {
     },
     /// Leave a session to whoever wants it next.
     Release { session: SessionId, reply: Reply<()> },
+    /// A policy is kept, by its digest.
+    Keep {
+        policy: PolicyRef,
+        json: String,
+        reply: Reply<()>,
+    },
     /// Write down that sessions should stop; answers with their leases.
     Stop {
         target: Target,
@@ -268,7 +274,11 @@ impl Writer {
         match command {
             Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
             Command::Open { opening, .. } => opening.durable,
-            Command::Adopt { .. } | Command::Release { .. } | Command::Stop { .. } | Command::Close { .. } => false,
+            Command::Adopt { .. }
+            | Command::Release { .. }
+            | Command::Keep { .. }
+            | Command::Stop { .. }
+            | Command::Close { .. } => false,
         }
     }
 

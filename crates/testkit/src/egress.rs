@@ -217,20 +217,31 @@ impl Roads {
         Ok(started.elapsed())
     }
 
-    /// Ticks of the processor that the program and all below it take in two seconds in which nothing happens.
-    pub fn idle(&self) -> Result<u64> {
+    /// Ticks of the processor that the program and all below it take in four seconds in which nothing happens: with an open
+    /// tunnel, and without a network at all.
+    pub fn idle(&self) -> Result<(u64, u64)> {
         let script = "exec 3<>/dev/tcp/127.0.0.1/3128; \
                       printf 'CONNECT allowed.example.com:443 HTTP/1.1\\r\\nHost: allowed.example.com:443\\r\\n\\r\\n' >&3; \
-                      read -r line <&3; echo \"$line\"; exec sleep 8";
-        let mut command = self.sandboxed(&["/bin/bash", "-c", script]);
-        let mut child = command.stdout(Stdio::null()).spawn()?;
-        std::thread::sleep(Duration::from_secs(3));
-        let before = ticks(child.id())?;
-        std::thread::sleep(Duration::from_secs(2));
-        let after = ticks(child.id())?;
-        child.wait()?;
-        Ok(after - before)
+                      read -r line <&3; exec sleep 8";
+        let with = quiet(self.sandboxed(&["/bin/bash", "-c", script]))?;
+        let mut without = Command::new(&self.program);
+        without
+            .args(["exec", "--", "sleep", "8"])
+            .current_dir(self.folder.path().join("home"))
+            .env("RINGFENCE_HOME", self.folder.path().join("home"));
+        Ok((with, quiet(without)?))
     }
+}
+
+/// Ticks in the quiet middle of a command.
+fn quiet(mut command: Command) -> Result<u64> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    std::thread::sleep(Duration::from_secs(2));
+    let before = ticks(child.id())?;
+    std::thread::sleep(Duration::from_secs(4));
+    let after = ticks(child.id())?;
+    child.wait()?;
+    Ok(after - before)
 }
 
 /// Processor time of a process and all below it.

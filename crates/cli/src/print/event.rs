@@ -134,7 +134,8 @@ fn egress(kind: &Kind) -> String {
     }
 }
 
-fn place(to: &Target) -> String {
+/// A place outside, and what was wanted of it.
+pub(crate) fn place(to: &Target) -> String {
     let method = to
         .method
         .as_ref()

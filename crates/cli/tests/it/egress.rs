@@ -20,7 +20,7 @@ fn curl(net: &Net, policy: &Value, words: &[&str]) -> Value {
 }
 
 fn allowed() -> Value {
-    world::policy(json!({
+    world::policy(&json!({
         "enabled": true,
         "allowlist": [
             "allowed.example.com",
@@ -129,6 +129,16 @@ fn what_is_not_allowed_is_refused_in_words_and_written_down() {
         violation["detail"].as_str().unwrap().contains("evil.example.net"),
         "{refused}"
     );
+    // A wish for another protocol that is not granted hears why as well.
+    let wish = [
+        "-H",
+        "Connection: Upgrade",
+        "-H",
+        "Upgrade: websocket",
+        "http://evil.example.net/",
+    ];
+    let wished = curl(&net, &allowed(), &wish);
+    assert!(wished["stdout"].as_str().unwrap().contains("net.denied"), "{wished}");
     let tries = [
         &["https://evil.example.net/"][..],
         &["-x", "socks5h://127.0.0.1:3128", "http://evil.example.net/"],
@@ -176,11 +186,11 @@ fn nothing_leaves_where_the_policy_has_no_network() {
     let net = Net::new(|world| world);
     let result = curl(
         &net,
-        &world::policy(json!({ "enabled": false })),
+        &world::policy(&json!({ "enabled": false })),
         &["http://allowed.example.com/page"],
     );
     assert_ne!(result["exit_code"], json!(0), "{result}");
-    let variables = net.exec(&world::policy(json!({ "enabled": false })), &["env"]);
+    let variables = net.exec(&world::policy(&json!({ "enabled": false })), &["env"]);
     assert!(
         !variables["stdout"].as_str().unwrap().to_lowercase().contains("proxy"),
         "{variables}"

@@ -9,9 +9,11 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use ringfence_journal::{RecordError, Target};
 use ringfence_policy::Scheme;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -141,6 +143,7 @@ impl Exchange {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
         // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
         let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
+        let near = request.extensions().get::<OnUpgrade>().cloned();
         let head_only = request.method() == http::Method::HEAD;
         let mut response = self.judged(request).await?;
         if head_only {
@@ -150,8 +153,23 @@ impl Exchange {
         if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
+            if let Some(near) = near {
+                self.part(near);
+            }
         }
         Ok(response)
+    }
+
+    /// After a wish that was not granted the connection is handed over as if it had been: it is ended in order, so that the
+    /// program hears why.
+    fn part(&self, near: OnUpgrade) {
+        let mut carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
+        carried.spawn(async move {
+            if let Ok(near) = near.await {
+                // A program that is gone already needs no word.
+                let _ = TokioIo::new(near).shutdown().await;
+            }
+        });
     }
 
     async fn judged(&self, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {

@@ -1,7 +1,6 @@
 //! Other rules for a session that runs.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -82,7 +81,7 @@ tests! {
         streams[1].write_all(ENDLESS.as_bytes()).await.unwrap();
         let mut some = [0; 2000];
         streams[1].read_exact(&mut some).await.unwrap();
-        rig.egress.change(policy("allowlist: [{ host: web.example.com, methods: [POST] }]")).await.unwrap();
+        rig.egress.change(policy("allowlist: [{ host: web.example.com, methods: [POST] }]")).await;
         for stream in &mut streams {
             assert!(ends(stream).await);
         }
@@ -100,7 +99,7 @@ tests! {
         ended.write_all(ENDLESS.replace("endless", "flood").as_bytes()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(500)).await;
         let begun = std::time::Instant::now();
-        rig.egress.change(policy("allowlist: [other.example.com]")).await.unwrap();
+        rig.egress.change(policy("allowlist: [other.example.com]")).await;
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         let lines = rig.closed().await;
         assert_eq!(lines.iter().filter(|line| *line == "ended 200 net.denied").count(), 2, "{lines:#?}");
@@ -115,18 +114,9 @@ tests! {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut some = [0; 2000];
         stream.read_exact(&mut some).await.unwrap();
-        rig.egress.change(policy("allowlist: [{ host: db.example.net, scheme: http }]")).await.unwrap();
+        rig.egress.change(policy("allowlist: [{ host: db.example.net, scheme: http }]")).await;
         assert!(ends(&mut stream).await);
         assert_eq!(code(&ask(&mut rig.open(), request).await), "net.address");
-    }
-
-    async fn a_change_that_cannot_be_written_lets_nothing_out() {
-        let rig = rig(BOTH).await;
-        rig.book.full.store(true, Ordering::SeqCst);
-        assert!(rig.egress.change(policy(BOTH)).await.is_err());
-        rig.book.full.store(false, Ordering::SeqCst);
-        assert_eq!(ask(&mut rig.open(), GET).await, "");
-        assert!(rig.world.connections().is_empty());
     }
 
     async fn changes_while_requests_come_never_let_one_through_that_is_forbidden() {
@@ -140,22 +130,17 @@ tests! {
             })
         };
         for _ in 0..20 {
-            rig.egress.change(policy("allowlist: [other.example.com]")).await.unwrap();
+            rig.egress.change(policy("allowlist: [other.example.com]")).await;
+            let started = rig.started();
             // What had left before may still be under way to the host.
             tokio::time::sleep(Duration::from_millis(20)).await;
             let before = rig.world.requests().len();
             tokio::time::sleep(Duration::from_millis(20)).await;
             assert_eq!(rig.world.requests().len(), before, "nothing arrives while it is forbidden");
-            rig.egress.change(policy(BOTH)).await.unwrap();
+            assert_eq!(rig.started(), started, "nothing starts while it is forbidden");
+            rig.egress.change(policy(BOTH)).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         asking.await.unwrap();
-        let mut forbidden = false;
-        for line in rig.closed().await {
-            if let Some(generation) = line.strip_prefix("changed ") {
-                forbidden = generation.parse::<u64>().unwrap() % 2 == 0;
-            }
-            assert!(!(forbidden && line.starts_with("started")), "nothing starts while it is forbidden");
-        }
     }
 }

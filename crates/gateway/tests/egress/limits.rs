@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{ask, code, connect, shake, status, tls};
-use crate::rig::{limited, rig, tests};
+use crate::rig::{limited, policy, rig, tests};
 
 const WEB: &str = "allowlist: [web.example.com, { host: web.example.com, scheme: http }]";
 const GET: &str = "GET http://web.example.com/ HTTP/1.1\r\nHost: web.example.com\r\n\r\n";

@@ -125,7 +125,6 @@ fn line(kind: &Kind) -> String {
             format!("ended {status} {}", error.as_ref().map_or("-", |error| error.as_str()))
         }
         Kind::EgressRefused { to, code, rule, .. } => format!("refused {} {code} {rule}", place(to)),
-        Kind::PolicyChanged { generation, .. } => format!("changed {generation}"),
         other => format!("{other:?}"),
     }
 }
@@ -182,6 +181,15 @@ pub(crate) fn rig_beside(rig: &Rig, net: &str) -> Egress {
 }
 
 impl Rig {
+    /// How much has started.
+    pub(crate) fn started(&self) -> usize {
+        self.book
+            .lines()
+            .iter()
+            .filter(|line| line.starts_with("started"))
+            .count()
+    }
+
     /// One connection of a program.
     pub(crate) fn open(&self) -> DuplexStream {
         let (near, far) = tokio::io::duplex(256 * 1024);

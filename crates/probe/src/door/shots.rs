@@ -147,8 +147,8 @@ impl<'a> Setting<'a> {
             )));
         }
         self.aim(&shown, &stale)?;
-        let many = self.exec("many", &policy(&shown, Room::Wide), &self.words(&wide()))?;
-        let few = self.exec("tight", &policy(&shown, Room::Tight), &self.words(&TIGHT))?;
+        let many = self.exec("many", &policy(&shown, Room::Wide), &words(&wide()))?;
+        let few = self.exec("tight", &policy(&shown, Room::Tight), &words(&TIGHT))?;
         let journal = self.ringfence(&["audit", "export"])?;
         let mut lines = said(&many);
         lines.extend(said(&few));
@@ -202,15 +202,6 @@ impl<'a> Setting<'a> {
         fs::write(shown.join("aims.json"), serde_json::to_vec(&aims)?)
     }
 
-    fn words(&self, ids: &[u16]) -> Vec<String> {
-        let own = [format!("{SHOWN}/ringfence-probe"), ENTRY.to_owned(), "knock".to_owned()];
-        let ids = ids.iter().map(ToString::to_string);
-        own.into_iter()
-            .chain([format!("{SHOWN}/aims.json")])
-            .chain(ids)
-            .collect()
-    }
-
     fn exec(&self, name: &str, policy: &serde_json::Value, words: &[String]) -> io::Result<Output> {
         let file = self.folder.join(format!("{name}.json"));
         fs::write(&file, policy.to_string())?;
@@ -250,6 +241,16 @@ impl<'a> Setting<'a> {
             .env("SSL_CERT_FILE", self.folder.join("certs/ca-certificates.crt"));
         command
     }
+}
+
+/// How the attacker is started in the sandbox.
+fn words(ids: &[u16]) -> Vec<String> {
+    let own = [format!("{SHOWN}/ringfence-probe"), ENTRY.to_owned(), "knock".to_owned()];
+    let ids = ids.iter().map(ToString::to_string);
+    own.into_iter()
+        .chain([format!("{SHOWN}/aims.json")])
+        .chain(ids)
+        .collect()
 }
 
 /// All attempts but those that need a policy of their own.

@@ -218,6 +218,8 @@ pub(crate) enum Need {
     Run,
     /// To see how the whole server does.
     Watch,
+    /// To say what others may do.
+    Rule,
 }
 
 impl Need {
@@ -227,6 +229,7 @@ impl Need {
             "/healthz" => Need::Nothing,
             _ if route.starts_with(METADATA) => Need::Nothing,
             "/metrics" => Need::Watch,
+            _ if route.ends_with("/policy") => Need::Rule,
             _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => Need::Look,
             _ => Need::Run,
         }
@@ -238,6 +241,7 @@ impl Need {
             Need::Nothing | Need::Look => return None,
             Need::Run => (&[Scope::Agent, Scope::Operator], Scope::Agent),
             Need::Watch => (&[Scope::Viewer, Scope::Operator], Scope::Viewer),
+            Need::Rule => (&[Scope::Operator], Scope::Operator),
         };
         (!may.contains(&scope)).then_some(least)
     }

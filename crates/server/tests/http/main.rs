@@ -7,5 +7,6 @@ mod api;
 mod ending;
 mod events;
 mod greed;
+mod rules;
 mod wire;
 mod world;

@@ -9,7 +9,7 @@ use ringfence_engine::kept::Scope;
 use ringfence_engine::{Engine, Front, Settings};
 use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::{Principal, TokenId};
-use ringfence_policy::{Ceiling, Draft};
+use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_server::{App, Auth, Endpoint, Hosts, Limits, Mcp, McpOptions};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -48,10 +48,29 @@ impl World {
     }
 
     pub(crate) async fn made(limits: Limits, auth: Auth) -> World {
-        let home = tempfile::tempdir().unwrap();
         let policy = Arc::new(Draft::builtin().under(&Ceiling::own_word()).unwrap());
+        let ceiling = Ceiling::of(&policy);
+        World::ruled(limits, auth, (policy, ceiling)).await
+    }
+
+    /// One under a policy of its own, and the most that a request may ask for.
+    pub(crate) async fn under(policy: &str, ceiling: &str) -> World {
+        let full = |text: &str| {
+            let draft = Draft::builtin().layer(&Draft::parse(text, "test").unwrap());
+            draft.under(&Ceiling::own_word()).unwrap()
+        };
+        let auth = Auth::Tokens {
+            resource: None,
+            issuers: Vec::new(),
+        };
+        let rules = (Arc::new(full(policy)), Ceiling::of(&full(ceiling)));
+        World::ruled(Limits::default(), auth, rules).await
+    }
+
+    async fn ruled(limits: Limits, auth: Auth, (policy, ceiling): (Arc<Policy>, Ceiling)) -> World {
+        let home = tempfile::tempdir().unwrap();
         let front = Front {
-            ceiling: Ceiling::of(&policy),
+            ceiling,
             policy: Arc::clone(&policy),
             idle: Duration::from_mins(10),
             warm: 1,

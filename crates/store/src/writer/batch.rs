@@ -72,6 +72,9 @@ impl<'a> Batch<'a> {
                 reply,
             } => settle(reply, self.adopt(session, from, to), answers),
             Command::Release { session, reply } => settle(reply, self.release(session), answers),
+            Command::Keep { policy, json, reply } => {
+                settle(reply, project::keep(self.connection, &policy, &json).map(Ok), answers)
+            }
             Command::Stop { target, by, reply } => settle(reply, self.stop(target, by), answers),
             Command::Close { .. } => Ok(()),
         }
@@ -276,7 +279,7 @@ pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
             answer(reply, Err(RecordError::Ended), answers);
         }
         Command::Adopt { reply, .. } => answer(reply, Err(RecordError::Ended.into()), answers),
-        Command::Release { reply, .. } => answer(reply, Err(RecordError::Ended), answers),
+        Command::Release { reply, .. } | Command::Keep { reply, .. } => answer(reply, Err(RecordError::Ended), answers),
         Command::Stop { reply, .. } => answer(reply, Err(RecordError::Ended), answers),
         Command::Close { .. } => {}
     }

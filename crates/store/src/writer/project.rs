@@ -1,6 +1,6 @@
 //! Keeps the tables that are views over events in step, inside the same commit.
 
-use ringfence_journal::{Event, Kind, LeaseId, Origin, Principal, SessionId, Status};
+use ringfence_journal::{Event, Kind, LeaseId, Origin, PolicyRef, Principal, SessionId, Status};
 use rusqlite::{Connection, Params, params};
 
 use super::row::{maybe, parsed};
@@ -21,13 +21,7 @@ pub(super) fn open(
         backend,
         ..
     } = opening;
-    connection
-        .prepare_cached("INSERT INTO policies (digest, name, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")?
-        .execute(params![
-            policy.digest.as_str(),
-            policy.name.as_str(),
-            opening.policy_json
-        ])?;
+    keep(connection, policy, &opening.policy_json)?;
     let at = event.at.to_string();
     connection
         .prepare_cached(
@@ -196,4 +190,14 @@ pub(super) fn stop(
         )?;
     }
     Ok(found)
+}
+
+/// Keeps a policy by its digest.
+pub(super) fn keep(connection: &Connection, policy: &PolicyRef, json: &str) -> Result<(), rusqlite::Error> {
+    let statement = "INSERT INTO policies (digest, name, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+    run(
+        connection,
+        statement,
+        params![policy.digest.as_str(), policy.name.as_str(), json],
+    )
 }

@@ -7,6 +7,7 @@ use ringfence_journal::{Enforcement, Event, ExecutionSummary, SessionSummary};
 use crate::args::Show;
 use crate::commands::{no_session, session_id, store};
 use crate::fault::{Fault, NOT_HELD, chain};
+use crate::print::event::place;
 use crate::print::{Printer, bytes};
 use crate::settings::Settings;
 
@@ -133,6 +134,11 @@ fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
             .iter()
             .map(|one| format!("  refused {} `{}`: `{}`", one.kind, one.detail, one.rule)),
     );
+    lines.extend(execution.egress.iter().map(|one| {
+        let status = one.status.map_or_else(String::new, |status| format!(" {status}"));
+        let (outcome, rule) = (one.outcome.name(), &one.rule);
+        format!("  net {outcome}: {}{status} by `{rule}`", place(&one.to))
+    }));
     lines.extend(
         execution
             .files

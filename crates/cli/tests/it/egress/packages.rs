@@ -12,7 +12,7 @@ use super::world::{self, Net, enter};
 
 /// A policy of one preset.
 fn preset(name: &str) -> Value {
-    world::policy(json!({ "enabled": true, "presets": [name] }))
+    world::policy(&json!({ "enabled": true, "presets": [name] }))
 }
 
 fn run(folder: &Path, words: &[&str]) {

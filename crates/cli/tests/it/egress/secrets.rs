@@ -53,7 +53,7 @@ fn bare(hir: &Hir) -> Hir {
             sub: Box::new(bare(&repeated.sub)),
             ..repeated.clone()
         }),
-        _ => hir.clone(),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => hir.clone(),
     }
 }
 
@@ -193,6 +193,36 @@ fn conversation(net: &Net, config: &str, policy: &str) -> String {
     said + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// Each arrived where it belongs, and nowhere else.
+#[track_caller]
+fn check_use(net: &Net, secrets: &BTreeSet<String>, search: &AhoCorasick) {
+    let asked = net.internet.ledger().asked();
+    let arrived = |secret: &String| {
+        let bearer = format!("Bearer {secret}");
+        asked
+            .iter()
+            .any(|one| one.host == "keyed.example.com" && one.header("authorization") == Some(&bearer))
+    };
+    let missing: Vec<&String> = secrets.iter().filter(|secret| !arrived(secret)).collect();
+    assert!(
+        missing.is_empty(),
+        "{} did not arrive: {:?}",
+        missing.len(),
+        missing.first()
+    );
+    for one in asked
+        .iter()
+        .filter(|one| one.host != "keyed.example.com" || one.scheme == "http")
+    {
+        assert!(
+            !search.is_match(&format!("{one:?}")),
+            "a credential went astray: {} {}",
+            one.host,
+            one.path
+        );
+    }
+}
+
 #[test]
 fn two_hundred_credentials_are_found_nowhere() {
     if !enter(concat!(module_path!(), "::two_hundred_credentials_are_found_nowhere")) {
@@ -201,7 +231,7 @@ fn two_hundred_credentials_are_found_nowhere() {
     let Some(secrets) = secrets() else { return };
     let net = Net::new(|world| world);
     let config = configuration(&net, &secrets);
-    let policy = world::policy(json!({
+    let policy = world::policy(&json!({
         "enabled": true,
         "allowlist": ["keyed.example.com", "allowed.example.com", { "host": "keyed.example.com", "scheme": "http" }],
     }));
@@ -217,33 +247,8 @@ fn two_hundred_credentials_are_found_nowhere() {
     let file = net.setting.path("work/policy.json").display().to_string();
     let said = conversation(&net, &config, &file);
     assert!(said.contains("echo/mcp"), "{said}");
-    // All of them were really used: each arrived where it belongs, and nowhere else.
-    let asked = net.internet.ledger().asked();
-    let arrived = |secret: &String| {
-        let bearer = format!("Bearer {secret}");
-        asked
-            .iter()
-            .any(|one| one.host == "keyed.example.com" && one.header("authorization") == Some(&bearer))
-    };
-    let missing: Vec<&String> = secrets.iter().filter(|secret| !arrived(secret)).collect();
-    assert!(
-        missing.is_empty(),
-        "{} did not arrive: {:?}",
-        missing.len(),
-        missing.first()
-    );
     let search = AhoCorasick::new(&secrets).unwrap();
-    for one in asked
-        .iter()
-        .filter(|one| one.host != "keyed.example.com" || one.scheme == "http")
-    {
-        assert!(
-            !search.is_match(&format!("{one:?}")),
-            "a credential went astray: {} {}",
-            one.host,
-            one.path
-        );
-    }
+    check_use(&net, &secrets, &search);
     let mut kept = vec![
         ("result".to_owned(), result.to_string().into_bytes()),
         ("mcp".to_owned(), said.into_bytes()),

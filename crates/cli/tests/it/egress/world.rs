@@ -20,7 +20,7 @@ pub(crate) struct Net {
 }
 
 /// The built-in policy with time for slow clients and this network.
-pub(crate) fn policy(net: Value) -> Value {
+pub(crate) fn policy(net: &Value) -> Value {
     json!({
         "version": 1,
         "net": net,

@@ -18,7 +18,7 @@ pub(super) fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
         125 => lookups(aims),
         126 => uploads(aims),
         128 => forged(aims),
-        130 => vec![attempt("left in shared places", move || share())],
+        130 => vec![attempt("left in shared places", share)],
         _ => Vec::new(),
     }
 }
