@@ -17,7 +17,12 @@ pub(super) fn four(scan: &Scan<'_>, run: &Run, from: usize) -> Option<usize> {
         return None;
     }
     let address: Ipv4Addr = scan.text.get(run.start(from)..run.end(to - 1))?.parse().ok()?;
-    let nobody = address.is_loopback() || address.is_unspecified() || address.octets()[0] == 255;
+    let start = run.start(from);
+    // `Chrome/120.0.0.0` is a version.
+    let product = scan.before(start) == b'/' && start >= 2 && scan.byte(start - 2).is_ascii_alphabetic();
+    let octets = address.octets();
+    let version = product && octets[2..] == [0, 0];
+    let nobody = address.is_loopback() || address.is_unspecified() || octets[0] == 255 || version;
     (!nobody).then_some(to)
 }
 

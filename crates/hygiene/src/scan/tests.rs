@@ -90,7 +90,7 @@ fn addresses_of_machines() {
     one("00-1A-2B-3C-4D-5E", Kind::Mac, "00-1A-2B-3C-4D-5E");
     one("001a.2b3c.4d5e", Kind::Mac, "001a.2b3c.4d5e");
     check(
-        "version 1.2.3.4, 127.0.0.1, 0.0.0.0, 255.255.255.0, 300.1.1.1, std::mem::swap, 12:30:45, a::b, ::1",
+        "version 1.2.3.4, Chrome/120.0.0.0, 127.0.0.1, 0.0.0.0, 255.255.255.0, 300.1.1.1, std::mem::swap, 12:30:45, a::b, ::1",
         &[],
     );
 }
