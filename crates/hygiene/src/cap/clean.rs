@@ -91,8 +91,18 @@ impl Cleaner {
     }
 
     fn text(&mut self, text: &str, out: &mut String) {
-        for letter in text.chars() {
+        let mut rest = text;
+        while !rest.is_empty() {
+            if self.escape == Escape::None && !self.returned {
+                // Most texts are plain: they are taken over as they are.
+                let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+                let length = rest.bytes().position(|byte| !plain(&byte)).unwrap_or(rest.len());
+                out.push_str(&rest[..length]);
+                rest = &rest[length..];
+            }
+            let Some(letter) = rest.chars().next() else { return };
             self.letter(letter, out);
+            rest = &rest[letter.len_utf8()..];
         }
     }
 

@@ -73,13 +73,14 @@ impl JsonCap {
     pub fn push(&mut self, bytes: &[u8]) {
         self.left.seen += wide(bytes.len());
         let mut lexer = std::mem::take(&mut self.lexer);
-        for byte in bytes {
-            if self.left.broken_at.is_some() {
-                break;
-            }
+        let mut rest = bytes;
+        while self.left.broken_at.is_none() {
+            rest = &rest[lexer.skip(rest)..];
+            let Some((byte, after)) = rest.split_first() else { break };
             if lexer.push(*byte, &mut |token| self.token(token)).is_err() {
                 self.broken(lexer.position());
             }
+            rest = after;
         }
         self.lexer = lexer;
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Number, Value};
 
+use crate::cap::wide;
+
 /// A piece of JSON.
 pub(super) enum Token<'t> {
     /// A list (`true`) or an object begins.
@@ -71,6 +73,22 @@ impl Lexer {
 
     pub(super) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Takes what is only more of the string under way, at once. Answers how many bytes that was.
+    pub(super) fn skip(&mut self, bytes: &[u8]) -> usize {
+        if !matches!(self.state, State::Text { escaped: false, .. }) {
+            return 0;
+        }
+        let count = bytes
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\'))
+            .unwrap_or(bytes.len());
+        let room = self.most.saturating_sub(self.held.len()).min(count);
+        self.held.extend_from_slice(&bytes[..room]);
+        self.length += count;
+        self.position += wide(count);
+        count
     }
 
     pub(super) fn push(&mut self, byte: u8, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
