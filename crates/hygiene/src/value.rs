@@ -50,7 +50,8 @@ pub(crate) fn looks_named(value: &str) -> bool {
     let letters = |letter: char| {
         letter.is_alphabetic()
             || letter.is_whitespace()
-            || matches!(letter, '.' | '\'' | '’' | '-' | ',' | '`' | '´' | '(' | ')' | '/' | '"')
+            || !letter.is_ascii()
+            || matches!(letter, '.' | '\'' | '-' | ',' | '`' | '(' | ')' | '/' | '"')
     };
     (1..=6).contains(&words)
         && trimmed.chars().all(letters)
