@@ -16,7 +16,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 12] = [
+const NEEDS: [Need; 15] = [
     Need {
         package: "curl",
         files: &["usr/bin/curl", "usr/local/bin/curl"],
@@ -31,6 +31,21 @@ const NEEDS: [Need; 12] = [
         package: "iproute2",
         files: &["usr/sbin/ip", "sbin/ip", "usr/bin/ip"],
         why: "addresses of throw-away network namespaces",
+    },
+    Need {
+        package: "libsecret-tools",
+        files: &["usr/bin/secret-tool"],
+        why: "credentials from the system's keyring",
+    },
+    Need {
+        package: "gnome-keyring",
+        files: &["usr/bin/gnome-keyring-daemon"],
+        why: "a keyring to ask",
+    },
+    Need {
+        package: "dbus-daemon",
+        files: &["usr/bin/dbus-run-session"],
+        why: "the keyring's bus",
     },
     Need {
         package: "npm",

@@ -10,6 +10,7 @@
 mod harness;
 mod hostile;
 mod http;
+mod keyring;
 mod pass;
 mod real;
 mod stdio;
