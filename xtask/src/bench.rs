@@ -27,8 +27,6 @@ enum Part {
     Discovery,
     /// The way out to the network, beside a plain proxy
     Egress,
-    /// Detectors of personal data, on labelled texts
-    Hygiene,
     /// The front doors, as clients see them
     Mcp,
     /// Stubs of real schemas before the real compilers
@@ -41,7 +39,6 @@ impl Part {
             Part::Calls => "ringfence-bench-calls",
             Part::Discovery => "ringfence-bench-discovery",
             Part::Egress => "ringfence-bench-egress",
-            Part::Hygiene => "ringfence-bench-hygiene",
             Part::Mcp => "ringfence-bench-mcp",
             Part::Schemas => "ringfence-bench-schemas",
         }
@@ -56,7 +53,7 @@ fn part(root: &Path, part: Part, arguments: &Arguments) -> Result<ExitCode> {
         // Its calls go to a server of its own.
         Part::Calls => build.args(["--bin", "ringfence-upstream"]),
         Part::Egress | Part::Mcp => build.args(["--package", "ringfence-cli", "--bin", "ringfence"]),
-        Part::Discovery | Part::Hygiene | Part::Schemas => build.arg("--no-default-features"),
+        Part::Discovery | Part::Schemas => build.arg("--no-default-features"),
     };
     build.args(["--bin", part.program()]);
     if !arguments.brief {

@@ -12,7 +12,6 @@ pub mod doors;
 #[cfg(feature = "internet")]
 pub mod egress;
 pub mod front;
-pub mod hygiene;
 #[cfg(feature = "internet")]
 pub mod internet;
 pub mod model;
