@@ -68,23 +68,26 @@ impl Trace {
 pub(crate) enum Seat {
     /// In a session that ends with it.
     Alone,
-    /// In one that stays.
-    In(Arc<Open>),
+    /// In one that stays, under its rules as they were when the request came.
+    In(Arc<Open>, Arc<Policy>),
 }
 
 impl Engine {
     /// The policy and the session of a request.
     pub(crate) fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
         let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
-            return Ok((asked_policy(front, None, ask.draft.as_ref())?, Seat::Alone));
+            return Ok((
+                asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?,
+                Seat::Alone,
+            ));
         };
         match (self.sessions.find(who, &called), called) {
             (Some(open), _) => {
-                let base = open.rules.policy();
-                let policy = asked_policy(front, Some(&base), ask.draft.as_ref())?;
+                let (base, ceiling) = open.rules.standing(&front.ceiling);
+                let policy = asked_policy(&ceiling, &base, ask.draft.as_ref())?;
                 fixed(&base, &policy)?;
                 open.touch();
-                Ok((policy, Seat::In(open)))
+                Ok((policy, Seat::In(open, base)))
             }
             (None, Called::Id(id)) => Err(Refusal {
                 code: "session.unknown",
@@ -95,11 +98,12 @@ impl Engine {
                 ),
             }),
             (None, Called::Name(name)) => {
-                let policy = asked_policy(front, None, ask.draft.as_ref())?;
+                let policy = asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?;
                 let opening = self.opening(Arc::clone(&policy))?;
                 let open = self.sessions.add(who, &name, opening)?;
-                fixed(&open.rules.policy(), &policy)?;
-                Ok((policy, Seat::In(open)))
+                let base = open.rules.policy();
+                fixed(&base, &policy)?;
+                Ok((policy, Seat::In(open, base)))
             }
         }
     }
@@ -140,11 +144,10 @@ impl Engine {
 
 /// What the request says, over what holds without it, under the ceiling.
 pub(crate) fn asked_policy(
-    front: &Front,
-    session: Option<&Arc<Policy>>,
+    ceiling: &Ceiling,
+    base: &Arc<Policy>,
     draft: Option<&Value>,
 ) -> Result<Arc<Policy>, Refusal> {
-    let base = session.unwrap_or(&front.policy);
     let Some(draft) = draft else {
         return Ok(Arc::clone(base));
     };
@@ -152,7 +155,7 @@ pub(crate) fn asked_policy(
         Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| unparsed("`sandbox_policy`", error))?;
     let draft = real_folders(draft)?;
     let named = base.to_draft().layer(&draft).named("sandbox_policy");
-    let policy = named.under(&front.ceiling).map_err(|error| over_ceiling(&error))?;
+    let policy = named.under(ceiling).map_err(|error| over_ceiling(&error))?;
     Ok(Arc::new(policy))
 }
 

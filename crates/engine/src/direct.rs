@@ -69,7 +69,10 @@ impl Engine {
         let execution = ExecutionId::generate()?;
         let open = self.direct_session(front, who);
         let session = match &open {
-            Ok(open) => open.session(execution, open.rules.policy()),
+            Ok(open) => {
+                let policy = open.rules.policy();
+                open.session(execution, Arc::clone(&policy), policy)
+            }
             Err(_) => self.alone(who, execution, Arc::clone(&front.policy))?,
         };
         let files = self.artifacts(execution);

@@ -32,7 +32,10 @@ impl Engine {
         let execution = ExecutionId::generate()?;
         let seat = self.seat(front, who, &ask);
         let (mut session, seat) = match seat {
-            Ok((policy, Seat::In(open))) => (open.session(execution, policy), Ok(Seat::In(open))),
+            Ok((policy, Seat::In(open, base))) => {
+                let session = open.session(execution, policy, Arc::clone(&base));
+                (session, Ok(Seat::In(open, base)))
+            }
             Ok((policy, Seat::Alone)) => (self.alone(who, execution, policy)?, Ok(Seat::Alone)),
             Err(refusal) => (self.alone(who, execution, Arc::clone(&front.policy))?, Err(refusal)),
         };
@@ -53,7 +56,7 @@ impl Engine {
                 (_, Err(refusal)) => engine.refuse(session, refusal).await,
                 (None, Ok(_)) => engine.taken_back(session).await,
                 (Some(_), Ok(Seat::Alone)) => Box::pin(engine.run_alone(session, request, &mut ear, &mut stop)).await,
-                (Some(_), Ok(Seat::In(open))) => {
+                (Some(_), Ok(Seat::In(open, _))) => {
                     let ran = Box::pin(engine.run_open(&open, session, request, &mut ear, &mut stop)).await;
                     open.touch();
                     ran

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use ringfence_gateway::{Egress, Pass};
 use ringfence_journal::{Event, Kind, PolicyRef, RecordError, Recorder as _, SessionId};
-use ringfence_policy::{Draft, Policy};
+use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_store::Store;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::engine::{Engine, lock};
 use crate::error::RunError;
 use crate::execution::ErrorReport;
 use crate::refusal::Refusal;
-use crate::session::policy_ref;
+use crate::session::{Session, policy_ref};
 
 /// The keys of a policy that a change may have.
 const CHANGEABLE: [&str; 4] = ["net", "tools", "data", "approvals"];
@@ -84,6 +84,17 @@ impl Rules {
         Arc::clone(&lock(&self.now).policy)
     }
 
+    /// The same, and the most that a request may ask for beside it: an operator who changed the rules has said what that is.
+    pub(crate) fn standing(&self, ceiling: &Ceiling) -> (Arc<Policy>, Ceiling) {
+        let now = lock(&self.now);
+        let most = if now.generation > 1 {
+            Ceiling::of(&now.policy)
+        } else {
+            ceiling.clone()
+        };
+        (Arc::clone(&now.policy), most)
+    }
+
     /// An execution begins; its rules hold until the answer is dropped.
     pub(crate) fn begin(self: &Arc<Self>, live: Held) -> Begun {
         lock(&self.now).live = Some(live);
@@ -115,10 +126,10 @@ impl Engine {
         let rules = lock(&self.ruled).get(&session).and_then(Weak::upgrade);
         let rules = rules.ok_or(ChangeError::Unknown)?;
         let _turn = rules.changing.lock().await;
-        let (policy, generation, live) = {
+        let (policy, generation) = {
             let now = lock(&rules.now);
             let policy = self.changed(&now.policy, draft).map_err(refused)?;
-            (Arc::new(policy), now.generation + 1, now.live.clone())
+            (Arc::new(policy), now.generation + 1)
         };
         let named = policy_ref(&policy);
         let kind = Kind::PolicyChanged {
@@ -130,12 +141,12 @@ impl Engine {
         self.store.keep_policy(named.clone(), json).await.map_err(unwritten)?;
         let event = Event::host(session, None, kind);
         self.store.record(event).await.map_err(unwritten)?;
-        {
+        // Whoever begins after this sees that the rules are others.
+        let live = {
             let mut now = lock(&rules.now);
             (now.generation, now.policy) = (generation, Arc::clone(&policy));
-        }
-        // An execution that began meanwhile began under the old rules.
-        let live = lock(&rules.now).live.clone().or(live);
+            now.live.clone()
+        };
         if let Some(live) = live {
             self.put_in_force(&live, &policy).await;
         }
@@ -145,13 +156,21 @@ impl Engine {
         })
     }
 
+    /// An execution begins under its session's rules. It may have waited for its turn while they changed.
+    pub(crate) async fn under_rules(&self, session: &Session, held: Held) -> Option<Begun> {
+        let rules = session.rules.as_ref()?;
+        let begun = rules.begin(held.clone());
+        let now = rules.policy();
+        if !Arc::ptr_eq(&now, &session.base) {
+            self.put_in_force(&held, &now).await;
+        }
+        Some(begun)
+    }
+
     async fn put_in_force(&self, live: &Held, policy: &Arc<Policy>) {
-        // What the request asked for beside the old rules it may not have beside the new ones: then it has these.
-        let own = match (&live.draft, &self.settings.front) {
-            (Some(draft), Some(front)) => asked_policy(front, Some(policy), Some(draft)).ok(),
-            _ => None,
-        };
-        let policy = own.unwrap_or_else(|| Arc::clone(policy));
+        // What the request asked for is more than the new rules allow: then it has these.
+        let own = asked_policy(&Ceiling::of(policy), policy, live.draft.as_ref());
+        let policy = own.unwrap_or_else(|_| Arc::clone(policy));
         if let Some(pass) = &live.pass {
             pass.change(Arc::clone(&policy));
         }

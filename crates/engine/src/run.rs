@@ -129,7 +129,7 @@ impl Engine {
             egress: outside.as_ref().map(Outside::egress),
             draft: session.draft.clone(),
         };
-        let _rules = session.rules.as_ref().map(|rules| rules.begin(held));
+        let _rules = self.under_rules(session, held).await;
         let (door, calls, answers) = Door::new(door::ROOM);
         let task = Task {
             kind: report::task_kind(&request.program),

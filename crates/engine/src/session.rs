@@ -35,8 +35,9 @@ pub(crate) struct Session {
     pub(crate) way_out: WayOut,
     /// What can be changed while it runs; none where nobody could.
     pub(crate) rules: Option<Arc<Rules>>,
-    /// What the request said of its own policy.
+    /// What the request said of its own policy, and the session's rules that it said it beside.
     pub(crate) draft: Option<Value>,
+    pub(crate) base: Arc<Policy>,
 }
 
 /// What a session has of the network, from its first use on.
@@ -54,6 +55,7 @@ impl Session {
             execution,
             principal,
             policy_ref: policy_ref(&policy),
+            base: Arc::clone(&policy),
             policy,
             enforcement: Vec::new(),
             folders,
@@ -109,13 +111,14 @@ pub(crate) enum Place {
 }
 
 impl Open {
-    /// An execution in it, under its policy or a narrower one.
-    pub(crate) fn session(&self, execution: ExecutionId, policy: Arc<Policy>) -> Session {
+    /// An execution in it, under its policy as it is (`base`) or a narrower one.
+    pub(crate) fn session(&self, execution: ExecutionId, policy: Arc<Policy>, base: Arc<Policy>) -> Session {
         Session {
             enforcement: self.enforcement.clone(),
             past: Arc::clone(&self.past),
             way_out: Arc::clone(&self.way_out),
             rules: Some(Arc::clone(&self.rules)),
+            base,
             ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
     }

@@ -104,8 +104,12 @@ async fn rules_are_widened_under_the_ceiling_only() {
     }
     let after = change(&operator, &session, &json!({ "net": { "enabled": false } })).await;
     assert_eq!(after.json()["generation"], 3, "what is refused has no number");
-    let events = operator
-        .get(&format!("/api/v1/sessions/{}", session.as_str().unwrap()))
-        .await;
-    assert_eq!(events.status, 200);
+    let wider = json!({ "net": { "enabled": true, "allowlist": ["a.example.org"] } });
+    let body = json!({ "language": "shell", "code": "true", "session_id": "work", "sandbox_policy": wider });
+    let asked = me.send("POST", "/api/v1/runs", &body.to_string()).await.json();
+    assert_eq!(
+        (&asked["status"], &asked["error"]["code"]),
+        (&json!("refused"), &json!("policy.ceiling")),
+        "a request does not take back what an operator narrowed: {asked}"
+    );
 }
