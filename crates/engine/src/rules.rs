@@ -24,6 +24,8 @@ const CHANGEABLE: [&str; 4] = ["net", "tools", "data", "approvals"];
 #[derive(Debug)]
 pub(crate) struct Rules {
     now: Mutex<Now>,
+    /// Whether its place has a way to the network.
+    networked: bool,
     /// Held while rules change: of two changes, one comes after the other.
     changing: tokio::sync::Mutex<()>,
 }
@@ -70,6 +72,7 @@ pub enum ChangeError {
 impl Rules {
     pub(crate) fn new(policy: Arc<Policy>) -> Rules {
         Rules {
+            networked: policy.net().enabled == Some(true),
             now: Mutex::new(Now {
                 generation: 1,
                 policy,
@@ -128,7 +131,7 @@ impl Engine {
         let _turn = rules.changing.lock().await;
         let (policy, generation) = {
             let now = lock(&rules.now);
-            let policy = self.changed(&now.policy, draft).map_err(refused)?;
+            let policy = self.changed(&now.policy, draft, rules.networked).map_err(refused)?;
             (Arc::new(policy), now.generation + 1)
         };
         let named = policy_ref(&policy);
@@ -159,6 +162,7 @@ impl Engine {
     /// An execution begins under its session's rules. It may have waited for its turn while they changed.
     pub(crate) async fn under_rules(&self, session: &Session, held: Held) -> Option<Begun> {
         let rules = session.rules.as_ref()?;
+        let _turn = rules.changing.lock().await;
         let begun = rules.begin(held.clone());
         let now = rules.policy();
         if !Arc::ptr_eq(&now, &session.base) {
@@ -180,7 +184,7 @@ impl Engine {
     }
 
     /// The session's policy with other rules in it.
-    fn changed(&self, policy: &Policy, draft: &Value) -> Result<Policy, Refusal> {
+    fn changed(&self, policy: &Policy, draft: &Value, networked: bool) -> Result<Policy, Refusal> {
         let fixed = draft.as_object().into_iter().flat_map(serde_json::Map::keys);
         let fixed: Vec<&str> = fixed
             .map(String::as_str)
@@ -211,7 +215,7 @@ impl Engine {
         }
         let front = self.settings.front.as_ref().ok_or_else(no_front)?;
         let new = full.under(&front.ceiling).map_err(|error| over_ceiling(&error))?;
-        if new.net().enabled == Some(true) && policy.net().enabled != Some(true) {
+        if new.net().enabled == Some(true) && !networked {
             return Err(Refusal {
                 code: "session.fixed",
                 message: "a session that was opened without a network has no way to it".to_owned(),

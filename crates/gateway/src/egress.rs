@@ -141,6 +141,7 @@ impl Egress {
     /// The way out of another execution in the same session: same limits, same certificates, same stand-ins.
     #[must_use]
     pub fn for_execution(&self, execution: ExecutionId, policy: Arc<Policy>) -> Egress {
+        self.shared.limiter.change(policy.net_limits());
         let ledger = Ledger::new(self.ledger.scribe(), self.ledger.session(), execution);
         Egress {
             shared: Arc::clone(&self.shared),

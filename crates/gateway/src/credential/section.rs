@@ -56,7 +56,10 @@ pub struct HostUse {
 impl HostUse {
     /// Whether this request gets it.
     pub(crate) fn is_for(&self, request: &HostRequest) -> bool {
-        self.rule.allows(request)
+        // What is not known is not what the rule names.
+        (self.rule.methods.is_none() || request.method.is_some())
+            && (self.rule.paths.is_none() || request.path.is_some())
+            && self.rule.allows(request)
     }
 }
 

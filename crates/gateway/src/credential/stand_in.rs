@@ -1,16 +1,16 @@
 //! What a sandbox holds instead of a credential: random, of this session alone, worth nothing anywhere else. On its way out to
 //! where the credential belongs it is replaced; anywhere else it is refused and told.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use ringfence_journal::NoEntropy;
 use ringfence_policy::{HostRequest, Scheme};
 use zeroize::Zeroizing;
 
-use super::mask::Mask;
+use super::mask::{Growing, Mask, words};
 use super::{CredentialError, Credentials, Environment, HostUse, SHORTEST, Secret, Written};
 use crate::refusal::Refusal;
 use crate::vault::Vault;
@@ -19,15 +19,14 @@ use crate::vault::Vault;
 const LENGTH: usize = 32;
 const LONGER: usize = 8;
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/// Encoded forms of credentials that were sent, and may come back.
-const MOST_SENT: usize = 256;
 
 /// The stand-ins of one session.
 pub(crate) struct StandIns {
     all: Vec<StandIn>,
     environment: Environment,
     vault: Vault,
-    sent: Mutex<Vec<Zeroizing<Vec<u8>>>>,
+    /// How the secrets that were read may look.
+    words: Growing,
 }
 
 struct StandIn {
@@ -36,12 +35,6 @@ struct StandIn {
     from: Written,
     hosts: Vec<HostUse>,
     secret: OnceLock<Secret>,
-}
-
-/// A header's value with a secret in it, and what of it is encoded.
-struct Filled {
-    value: Zeroizing<Vec<u8>>,
-    encoded: Option<Vec<u8>>,
 }
 
 impl std::fmt::Debug for StandIns {
@@ -88,7 +81,7 @@ impl StandIns {
             all: all.collect::<Result<_, _>>()?,
             environment,
             vault,
-            sent: Mutex::default(),
+            words: Arc::new(RwLock::new(words([]))),
         })
     }
 
@@ -137,16 +130,18 @@ impl StandIns {
             return Ok(false);
         }
         one.may_go(request, name)?;
+        if headers.values().map(|value| one.times(value)).sum::<usize>() > 1 {
+            return Err(one.misplaced("header"));
+        }
         let secret = self.secret(index).await.map_err(|error| one.missing(&error))?;
         let http::header::Entry::Occupied(mut values) = headers.entry(name) else {
             return Ok(false);
         };
         for value in values.iter_mut() {
-            if let Some(Filled { value: filled, encoded }) = one.fill(value, &secret) {
+            if let Some(filled) = one.fill(value, &secret) {
                 let mut filled = HeaderValue::from_bytes(&filled).map_err(|_| one.unfit())?;
                 filled.set_sensitive(true);
                 *value = filled;
-                self.note_sent(encoded);
             }
         }
         Ok(true)
@@ -160,29 +155,24 @@ impl StandIns {
         let this = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || {
             let secret = this.all[index].from.resolve(&this.environment, &this.vault)?;
-            Ok(this.all[index].secret.get_or_init(|| secret).clone())
+            let secret = this.all[index].secret.get_or_init(|| secret).clone();
+            this.look_for_all();
+            Ok(secret)
         });
         read.await
             .unwrap_or_else(|_| Err(CredentialError::Vault("reading it was given up".to_owned())))
     }
 
-    fn note_sent(&self, encoded: Option<Vec<u8>>) {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(encoded) = encoded
-            && sent.len() < MOST_SENT
-            && !sent.iter().any(|known| **known == encoded)
-        {
-            sent.push(Zeroizing::new(encoded));
-        }
+    /// From here on every answer is looked through for what was read, also those under way.
+    fn look_for_all(&self) {
+        let secrets = self.all.iter().filter_map(|one| one.secret.get());
+        let found = words(secrets.flat_map(forms));
+        *self.words.write().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
     /// Covers credentials that were read in what comes back.
     pub(crate) fn mask(&self) -> Mask {
-        let secrets = self.all.iter().filter_map(|one| one.secret.get());
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = sent.iter().map(|word| word.to_vec());
-        let words: Vec<Vec<u8>> = secrets.flat_map(forms).chain(sent).collect();
-        Mask::new(words)
+        Mask::of(Arc::clone(&self.words))
     }
 
     /// Finds stand-ins in what leaves, where none is replaced.
@@ -243,22 +233,22 @@ impl StandIn {
         }
     }
 
-    fn fill(&self, value: &HeaderValue, secret: &Secret) -> Option<Filled> {
+    /// The header's value with the secret in it.
+    fn fill(&self, value: &HeaderValue, secret: &Secret) -> Option<Zeroizing<Vec<u8>>> {
         let (old, new) = (self.value.as_bytes(), secret.reveal().as_bytes());
         if let Some(inner) = basic(value)
             && contains(&inner, old)
         {
-            let encoded = STANDARD.encode(replaced(&inner, old, new).as_slice());
-            let filled = Zeroizing::new(format!("Basic {encoded}").into_bytes());
-            return Some(Filled {
-                value: filled,
-                encoded: Some(encoded.into_bytes()),
-            });
+            let encoded = Zeroizing::new(STANDARD.encode(replaced(&inner, old, new).as_slice()));
+            return Some(Zeroizing::new(format!("Basic {}", *encoded).into_bytes()));
         }
-        contains(value.as_bytes(), old).then(|| Filled {
-            value: replaced(value.as_bytes(), old, new),
-            encoded: None,
-        })
+        contains(value.as_bytes(), old).then(|| replaced(value.as_bytes(), old, new))
+    }
+
+    /// How often it is in a header's value.
+    fn times(&self, value: &HeaderValue) -> usize {
+        let count = |bytes: &[u8]| memchr::memmem::find_iter(bytes, self.value.as_bytes()).count();
+        count(value.as_bytes()) + basic(value).map_or(0, |inner| count(&inner))
     }
 
     fn misplaced(&self, place: &'static str) -> Misuse {
@@ -306,11 +296,42 @@ fn forms(secret: &Secret) -> Vec<Vec<u8>> {
     }
     let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
     let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-    let base64 = STANDARD.encode(value);
-    let bare = base64.trim_end_matches('=').to_owned();
-    [value.to_owned(), encoded, quoted, bare]
-        .map(String::into_bytes)
-        .to_vec()
+    let mut all = vec![
+        encoded.replace('+', "%20"),
+        lower_hex(&encoded),
+        encoded,
+        quoted.replace('/', "\\/"),
+        quoted,
+        value.to_owned(),
+    ]
+    .into_iter()
+    .map(String::into_bytes)
+    .collect::<Vec<_>>();
+    all.extend(cores(value.as_bytes(), &STANDARD_NO_PAD));
+    all.extend(cores(value.as_bytes(), &URL_SAFE_NO_PAD));
+    all
+}
+
+/// `%2F` as `%2f`.
+fn lower_hex(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (hex, rest) = part.split_at(part.len().min(2));
+        format!("{text}%{}{rest}", hex.to_ascii_lowercase())
+    })
+}
+
+/// What of a secret's base64 depends on the secret alone, wherever it begins in what is encoded.
+fn cores(value: &[u8], engine: &GeneralPurpose) -> Vec<Vec<u8>> {
+    let at = |offset: usize| {
+        let mut bytes = Zeroizing::new(vec![0; offset]);
+        bytes.extend_from_slice(value);
+        let text = engine.encode(bytes.as_slice());
+        let from = [0, 2, 3][offset];
+        text.as_bytes()[from..bytes.len() * 8 / 6].to_vec()
+    };
+    (0..3).map(at).filter(|core| core.len() >= SHORTEST).collect()
 }
 
 /// What `Basic …` carries.

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, SEC_WEBSOCKET_EXTENSIONS};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_RANGE, RANGE, SEC_WEBSOCKET_EXTENSIONS,
+};
 use http::request::Parts;
 use ringfence_policy::HostRequest;
 
@@ -39,6 +41,11 @@ impl Attachments {
         };
         let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
         let used = stand_ins.attach(request, target, &mut parts.headers).await?;
+        if !used.is_empty() {
+            // Half a secret could not be told from anything else.
+            parts.headers.remove(RANGE);
+            parts.headers.remove(IF_RANGE);
+        }
         // What is packed could not be looked through on its way back.
         parts
             .headers
@@ -57,11 +64,11 @@ impl Attachments {
 
     /// On the way back.
     pub(super) fn incoming(&self, headers: &mut HeaderMap, body: Body) -> Result<Body, Refusal> {
-        let Some(mut mask) = self.0.as_ref().map(|all| all.mask()).filter(|mask| !mask.is_idle()) else {
+        let Some(mut mask) = self.0.as_ref().map(|all| all.mask()) else {
             return Ok(body);
         };
         let packed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
-        if headers.get_all(CONTENT_ENCODING).iter().any(packed) {
+        if !mask.is_idle() && headers.get_all(CONTENT_ENCODING).iter().any(packed) {
             let message = "the host packed its answer although it was asked not to, so it cannot be looked through";
             return Err(Refusal::new("credential.encoded", message).by("credentials"));
         }
@@ -69,9 +76,15 @@ impl Attachments {
         Ok(cover::covered(body, mask))
     }
 
+    /// Headers that come back before something else than a body.
+    pub(super) fn cover(&self, headers: &mut HeaderMap) {
+        if let Some(all) = &self.0 {
+            cover::headers(&mut all.mask(), headers);
+        }
+    }
+
     /// What comes after an upgrade.
     pub(super) fn stream<S>(&self, stream: S) -> Covered<S> {
-        let mask = self.0.as_ref().map(|all| all.mask()).unwrap_or_default();
-        Covered::new(stream, mask)
+        Covered::new(stream, self.0.as_ref().map(|all| all.mask()))
     }
 }

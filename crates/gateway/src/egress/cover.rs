@@ -154,13 +154,13 @@ impl hyper::body::Body for Looked {
 /// A stream of which what is read has its words covered.
 pub(super) struct Covered<S> {
     inner: S,
-    mask: Mask,
+    mask: Option<Mask>,
     ready: Bytes,
     ended: bool,
 }
 
 impl<S> Covered<S> {
-    pub(super) fn new(inner: S, mask: Mask) -> Covered<S> {
+    pub(super) fn new(inner: S, mask: Option<Mask>) -> Covered<S> {
         Covered {
             inner,
             mask,
@@ -173,9 +173,9 @@ impl<S> Covered<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for Covered<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.mask.is_idle() {
+        let Some(mask) = &mut this.mask else {
             return Pin::new(&mut this.inner).poll_read(cx, buffer);
-        }
+        };
         while this.ready.is_empty() && !this.ended {
             let mut chunk = [0; CHUNK];
             let mut read = ReadBuf::new(&mut chunk);
@@ -184,12 +184,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Covered<S> {
             }
             let came = read.filled();
             this.ended = came.is_empty();
-            this.ready = if this.ended {
-                this.mask.finish()
-            } else {
-                this.mask.push(came)
-            }
-            .into();
+            this.ready = if this.ended { mask.finish() } else { mask.push(came) }.into();
         }
         let count = this.ready.len().min(buffer.remaining());
         buffer.put_slice(&this.ready[..count]);

@@ -4,10 +4,12 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,6 +18,7 @@ use ringfence_policy::Scheme;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::Egress;
 use super::body::{self, Body};
@@ -37,6 +40,11 @@ use crate::refusal::Refusal;
 
 /// Requests at once on one connection of HTTP/2.
 const STREAMS: u32 = 32;
+/// How much of a refused request's body is read and forgotten, and for how long.
+const IGNORED: usize = 16 << 20;
+const IGNORING: Duration = Duration::from_secs(5);
+/// Bytes of HTTP/2 that may be under way on one connection, or on one of its streams.
+pub(super) const WINDOW: u32 = 1 << 20;
 
 /// One connection of a program on which requests are seen.
 #[derive(Debug)]
@@ -108,7 +116,8 @@ pub(super) async fn two(egress: &Arc<Egress>, stream: impl Stream + 'static, ins
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
-        .adaptive_window(true)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(head::MOST).unwrap_or(u32::MAX))
         .auto_date_header(false);
@@ -173,6 +182,36 @@ impl Exchange {
     }
 
     async fn judged(&self, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+        let (parts, incoming) = request.into_parts();
+        let mut unsent = Some(incoming);
+        let response = self.settled(parts, &mut unsent).await;
+        if let Some(unsent) = unsent.filter(|body| !body.is_end_stream()) {
+            self.let_go_by(unsent);
+        }
+        response
+    }
+
+    /// What a program still sends of a request that was refused is read and forgotten for a while: a stream that is broken off
+    /// takes the refusal with it.
+    fn let_go_by(&self, mut unsent: Incoming) {
+        let mut carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
+        while carried.try_join_next().is_some() {}
+        carried.spawn(async move {
+            let mut left = IGNORED;
+            let all = async {
+                while let Some(Ok(frame)) = unsent.frame().await {
+                    left = left.saturating_sub(frame.data_ref().map_or(1, bytes::Bytes::len));
+                    if left == 0 {
+                        return;
+                    }
+                }
+            };
+            // A program that goes on is not listened to for ever.
+            let _ = timeout(IGNORING, all).await;
+        });
+    }
+
+    async fn settled(&self, parts: Parts, unsent: &mut Option<Incoming>) -> Result<Response<Body>, RecordError> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         if let Err(over) = self.egress.take() {
             let denial = Denial::from(over.refusal);
@@ -184,7 +223,6 @@ impl Exchange {
         if let Some(refusal) = self.fault.of(number) {
             return self.refuse(&self.nowhere(), refusal.into()).await;
         }
-        let (parts, incoming) = request.into_parts();
         let want = match want::read(&parts, self.inside.as_ref()) {
             Ok(want) => want,
             Err(unread) => {
@@ -192,7 +230,7 @@ impl Exchange {
                 return self.refuse(&to, denial).await;
             }
         };
-        match self.forward(&want, parts, incoming).await {
+        match self.forward(&want, parts, unsent).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Denied(denial)) => self.refuse(&want.target, denial).await,
             Err(Unanswered::Misused(misuse)) => {
@@ -205,10 +243,15 @@ impl Exchange {
     }
 
     /// Everything from the judgement to the answer.
-    async fn forward(&self, want: &Want, mut parts: Parts, incoming: Incoming) -> Result<Response<Body>, Unanswered> {
+    async fn forward(
+        &self,
+        want: &Want,
+        mut parts: Parts,
+        unsent: &mut Option<Incoming>,
+    ) -> Result<Response<Body>, Unanswered> {
         let websocket = forward::is_websocket(&parts);
         let permitted = self.permit(want, websocket).await?;
-        let attached = self.egress.attachments().outgoing(&want.request, &mut parts).await;
+        let attached = self.egress.attachments().outgoing(&want.certain(), &mut parts).await;
         let attached = attached.map_err(Unanswered::Misused)?;
         let addresses: Vec<String> = permitted.addresses.iter().map(ToString::to_string).collect();
         let ledger = self.egress.ledger();
@@ -222,13 +265,17 @@ impl Exchange {
         let sent = Sent {
             want,
             passage: &passage,
-            path: want.request.path.as_ref().filter(|_| permitted.seen),
+            path: want
+                .request
+                .path
+                .as_ref()
+                .filter(|_| permitted.seen || !attached.is_empty()),
         };
         let answered = if websocket {
             upgrade::forward(self, sent, parts, &permitted.addresses).await
         } else {
             let link = permitted.link;
-            self.send(sent, parts, incoming, link, &permitted.addresses).await
+            self.send(sent, parts, unsent.take(), link, &permitted.addresses).await
         };
         // Its start is written, so its end tells what became of it; there is no refusal on top.
         Ok(answered.unwrap_or_else(|refusal| {
@@ -282,7 +329,7 @@ impl Exchange {
         &self,
         sent: Sent<'_>,
         parts: Parts,
-        incoming: Incoming,
+        incoming: Option<Incoming>,
         link: Option<Link>,
         addresses: &[IpAddr],
     ) -> Result<Response<Body>, Refusal> {
@@ -292,9 +339,11 @@ impl Exchange {
             Some(link) => link,
             None => self.connect(&origin, addresses, passage).await?,
         };
-        let outgoing = self.egress.attachments().leaving(body::out(incoming, passage), passage);
+        let outgoing = incoming.map_or_else(body::empty, |incoming| body::out(incoming, passage));
+        let outgoing = self.egress.attachments().leaving(outgoing, passage);
         let request = forward::request(parts, outgoing, &origin, path, link.is_two())?;
-        let left = forward::size(request.headers()) + request.uri().path().len();
+        let left =
+            forward::size(request.headers()) + request.uri().path_and_query().map_or(0, |target| target.as_str().len());
         passage
             .out(left)
             .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;

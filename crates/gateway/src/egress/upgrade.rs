@@ -47,7 +47,8 @@ pub(super) async fn forward(
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     let host = origin.host.to_string();
     let cut = |cut: super::passage::Cut| refuse::unreachable(&host, &cut.to_string());
-    passage.out(forward::size(request.headers())).map_err(cut)?;
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    passage.out(forward::size(request.headers()) + target).map_err(cut)?;
     let answered = tokio::select! {
         biased;
         () = passage.closed() => return Err(refuse::changed()),
@@ -80,6 +81,7 @@ pub(super) async fn forward(
     drop(carried);
     let mut head = response.into_parts().0;
     forward::strip(&mut head.headers);
+    exchange.egress.attachments().cover(&mut head.headers);
     head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     head.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     head.extensions = http::Extensions::new();

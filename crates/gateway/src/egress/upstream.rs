@@ -13,6 +13,7 @@ use ringfence_policy::{Host, HostRequest, Scheme};
 
 use super::body::Body;
 use super::dial::dial;
+use super::inspect;
 use super::refuse;
 use super::rewind::Stream;
 use super::tls::{Inside, Roots};
@@ -216,7 +217,9 @@ async fn one(stream: impl Stream + 'static) -> hyper::Result<Sender> {
 
 async fn two(stream: impl Stream + 'static) -> hyper::Result<Sender> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder.adaptive_window(true);
+    builder
+        .initial_stream_window_size(inspect::WINDOW)
+        .initial_connection_window_size(inspect::WINDOW);
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -76,6 +76,14 @@ pub(super) fn read(parts: &Parts, inside: Option<&Origin>) -> Result<Want, Box<(
 }
 
 impl Want {
+    /// The request as far as it is certain: a header may make another method of it.
+    pub(super) fn certain(&self) -> HostRequest {
+        HostRequest {
+            method: self.request.method.filter(|_| !self.overrides),
+            ..self.request.clone()
+        }
+    }
+
     /// Refuses what rules about methods and paths could not be judged by, where there are any.
     pub(super) fn seen(&self, policy: &Policy) -> Result<(), Refusal> {
         if !policy.inspects(&self.request) {

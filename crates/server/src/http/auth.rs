@@ -229,7 +229,7 @@ impl Need {
             "/healthz" => Need::Nothing,
             _ if route.starts_with(METADATA) => Need::Nothing,
             "/metrics" => Need::Watch,
-            _ if route.ends_with("/policy") => Need::Rule,
+            "/api/v1/sessions/{id}/policy" => Need::Rule,
             _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => Need::Look,
             _ => Need::Run,
         }

@@ -33,6 +33,26 @@ fn a_word_within_a_word_leaves_nothing() {
 }
 
 #[test]
+fn a_longer_word_is_waited_for_and_a_shorter_one_is_not_forgotten() {
+    assert_eq!(run(mask(&["abc", "xabcx"]), &["xabc", "x"]).0, "*****");
+    assert_eq!(run(mask(&["abc", "xabcx"]), &["xabc", "y"]).0, "x***y");
+    assert_eq!(run(mask(&["abc", "xabcx"]), &["xabc"]).0, "x***");
+    assert_eq!(
+        run(mask(&["key", "key-of-more"]), &["a key", "-of", "-more b"]).0,
+        "a *********** b"
+    );
+}
+
+#[test]
+fn words_that_come_later_are_covered_too() {
+    let source = Growing::new(RwLock::new(words([])));
+    let mut mask = Mask::of(Arc::clone(&source));
+    assert_eq!(mask.push(b"secret "), b"secret ");
+    *source.write().unwrap() = words([b"secret".to_vec()]);
+    assert_eq!(mask.push(b"secret "), b"****** ");
+}
+
+#[test]
 fn what_is_no_beginning_of_a_word_is_not_held_up() {
     let mut mask = mask(&["token"]);
     assert_eq!(mask.push(b"data: 1\n\n"), b"data: 1\n\n");
