@@ -242,6 +242,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); s.cl
 async fn the_end_of_a_program_ends_its_tunnels() {
     let source = "
 a = connect(); b = connect()
+a.recv(1); b.recv(1)
 a.sendall(b'a' * 100000); a.shutdown(socket.SHUT_WR)
 b.sendall(b'b')
 os._exit(0)";
@@ -250,6 +251,8 @@ os._exit(0)";
     let ran = run(python(source), NET, move |mut tunnel| {
         let ends = Arc::clone(&kept);
         async move {
+            // Both were taken before anything is said.
+            tunnel.write_u8(0).await.unwrap();
             let mut all = Vec::new();
             let end = tunnel.read_to_end(&mut all).await.is_ok();
             ends.lock().unwrap().push((all.len(), end));
