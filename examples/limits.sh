@@ -22,5 +22,5 @@ expect 124 "$ringfence" run loop.ts --timeout 300ms
 echo 'const a: string[] = []; while (true) a.push(a.length + "x".repeat(1 << 20));' >hog.ts
 expect 137 "$ringfence" run hog.ts --set proc.mem_limit=64MiB
 
-expect 126 "$ringfence" run loop.ts --set data.secrets=redact
+expect 126 "$ringfence" run loop.ts --set 'fs.mounts=[{ path: /mine, access: rw, from: . }]'
 expect 127 "$ringfence" exec -- no-such-program

@@ -1,77 +1,134 @@
-//! The benchmark: built as a release unless it only has to show that it works.
+//! The benchmarks: every part one after another, or one; built as a release unless they only have to show that they work.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use crate::program;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// One part only, instead of the programs beside their peers
+    /// One part only, instead of all
     #[arg(value_enum)]
     part: Option<Part>,
-    /// Run everything a few times, for correctness only, without a release build
+    /// Run everything a few times, for all that does not depend on time, without a release build and without peers
     #[arg(long)]
     brief: bool,
 }
 
-/// A part with a program of its own.
+/// A part with a program of its own, in the order in which they are run.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Part {
-    /// Tool calls from a program, beside a bare client
-    Calls,
-    /// Search among many tools
+    /// Confined programs, beside other ways to start one
+    Sandbox,
+    /// Search among many tools, and what a task costs a model's context
     Discovery,
-    /// The way out to the network, beside a plain proxy
-    Egress,
-    /// The front doors, as clients see them
-    Mcp,
     /// Stubs of real schemas before the real compilers
     Schemas,
+    /// Tool calls from a program, beside a bare client and peers
+    Calls,
+    /// The front doors, as clients see them
+    Mcp,
+    /// Waiting for a person: giving up a sandbox, going on, keeping every call
+    Durable,
+    /// The way out to the network, beside a plain proxy
+    Egress,
+    /// Detectors of personal data beside others, on labelled texts; what the examples spare a model
+    Hygiene,
 }
 
 impl Part {
     fn program(self) -> &'static str {
         match self {
-            Part::Calls => "ringfence-bench-calls",
+            Part::Sandbox => "ringfence-bench",
             Part::Discovery => "ringfence-bench-discovery",
-            Part::Egress => "ringfence-bench-egress",
-            Part::Mcp => "ringfence-bench-mcp",
             Part::Schemas => "ringfence-bench-schemas",
+            Part::Calls => "ringfence-bench-calls",
+            Part::Mcp => "ringfence-bench-mcp",
+            Part::Durable => "ringfence-bench-durable",
+            Part::Egress => "ringfence-bench-egress",
+            Part::Hygiene => "ringfence-bench-hygiene",
         }
+    }
+
+    /// What it starts itself.
+    fn starts(self) -> &'static [&'static str] {
+        match self {
+            Part::Schemas => &[],
+            Part::Calls => &["ringfence-upstream"],
+            Part::Durable => &["ringfence", "ringfence-upstream"],
+            Part::Sandbox | Part::Discovery | Part::Mcp | Part::Egress | Part::Hygiene => &["ringfence"],
+        }
+    }
+
+    /// The word for it.
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
-/// Builds one part's program and what it starts, and runs it.
-fn part(root: &Path, part: Part, arguments: &Arguments) -> Result<ExitCode> {
+/// Builds the programs and runs the parts; one that fails does not keep the others from being printed.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    let one = arguments.part.as_ref().map(std::slice::from_ref);
+    let parts = one.unwrap_or_else(Part::value_variants);
+    build(root, parts, arguments)?;
+    let mut failed = Vec::new();
+    for part in parts {
+        println!("## {}\n", part.name());
+        if let Err(error) = measure(root, *part, arguments) {
+            eprintln!("{}: {error:#}", part.name());
+            failed.push(part.name());
+        }
+        println!();
+    }
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("failed: {}", failed.join(", "));
+    Ok(ExitCode::FAILURE)
+}
+
+/// One build for all of them.
+fn build(root: &Path, parts: &[Part], arguments: &Arguments) -> Result<()> {
     let mut build = program::cargo(root);
-    build.args(["build", "--locked", "--package", "ringfence-testkit"]);
-    match part {
-        // Its calls go to a server of its own.
-        Part::Calls => build.args(["--bin", "ringfence-upstream"]),
-        Part::Egress | Part::Mcp => build.args(["--package", "ringfence-cli", "--bin", "ringfence"]),
-        Part::Discovery | Part::Schemas => build.arg("--no-default-features"),
-    };
-    build.args(["--bin", part.program()]);
-    if !arguments.brief {
-        build.arg("--release");
+    build.args(["build", "--locked"]);
+    if arguments.brief {
+        // The whole workspace decides the features, as it does for the tests: next to nothing is built again.
+        build.arg("--workspace");
+    } else {
+        build.args([
+            "--release",
+            "--package",
+            "ringfence-testkit",
+            "--package",
+            "ringfence-cli",
+        ]);
+    }
+    for part in parts {
+        for program in part.starts().iter().chain([&part.program()]) {
+            build.args(["--bin", program]);
+        }
     }
     if !build.status().context("cannot start cargo")?.success() {
-        bail!("the benchmark does not build");
+        bail!("the benchmarks do not build");
     }
-    let mut bench = std::process::Command::new(target(root, arguments).join(part.program()));
+    Ok(())
+}
+
+fn measure(root: &Path, part: Part, arguments: &Arguments) -> Result<()> {
+    let mut bench = Command::new(target(root, arguments).join(part.program()));
     if arguments.brief {
         bench.arg("--brief");
     }
     let status = bench.status().context("cannot start the benchmark")?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    if !status.success() {
+        bail!("it ended with {status}");
+    }
+    Ok(())
 }
 
 /// Where what was built lies.
@@ -80,36 +137,5 @@ fn target(root: &Path, arguments: &Arguments) -> PathBuf {
         .join(if arguments.brief { "debug" } else { "release" })
 }
 
-/// Builds the programs and runs the benchmark beside its peers.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
-    if let Some(one) = arguments.part {
-        return part(root, one, arguments);
-    }
-    let mut build = program::cargo(root);
-    build.args([
-        "build",
-        "--locked",
-        "--package",
-        "ringfence-testkit",
-        "--package",
-        "ringfence-cli",
-    ]);
-    if !arguments.brief {
-        build.arg("--release");
-    }
-    if !build.status().context("cannot start cargo")?.success() {
-        bail!("the benchmark does not build");
-    }
-    let target = target(root, arguments);
-    let mut bench = std::process::Command::new(target.join("ringfence-bench"));
-    bench.arg(target.join("ringfence"));
-    if arguments.brief {
-        bench.arg("--brief");
-    }
-    let status = bench.status().context("cannot start the benchmark")?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
+#[cfg(test)]
+mod tests;

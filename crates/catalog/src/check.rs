@@ -115,6 +115,17 @@ impl Checker {
         self.note.as_deref()
     }
 
+    /// Checks any value, as a result may be.
+    pub fn fits(&self, value: &Value) -> Result<(), Problem> {
+        match self.validator.iter_errors(value).next() {
+            None => Ok(()),
+            Some(error) => Err(Problem {
+                path: cut(error.instance_path().as_str()),
+                message: cut(&error.masked_with("the value").to_string()),
+            }),
+        }
+    }
+
     /// Checks arguments.
     pub fn check(&self, arguments: &Value) -> Result<(), BadArguments> {
         if arguments.is_object() && self.validator.is_valid(arguments) {

@@ -73,15 +73,9 @@ impl View<'_> {
                     described.tools.push(shown);
                 }
             } else {
-                let visible = self
-                    .catalog
-                    .tools()
-                    .iter()
-                    .zip(&self.visible)
-                    .filter(|(_, visible)| **visible);
                 described.unknown.push(Unknown {
                     name: said::full(cut(name, NAME)),
-                    nearest: nearest(name, visible.map(|(tool, _)| tool.name.as_str())),
+                    nearest: nearest(name, self.names()),
                 });
             }
         }
@@ -92,9 +86,12 @@ impl View<'_> {
     fn find(&self, name: &str) -> Option<&Tool> {
         let name = name.strip_prefix("tools.").unwrap_or(name);
         let (server, tool) = name.split_once('.')?;
-        let place = self.catalog.position(server, tool)?;
-        let visible = self.visible.get(place).copied().unwrap_or_default();
-        visible.then(|| self.catalog.tools().get(place)).flatten()
+        self.parts.iter().find_map(|part| {
+            let place = part.catalog.position(server, tool)?;
+            part.is_visible(place)
+                .then(|| part.catalog.tools().get(place))
+                .flatten()
+        })
     }
 }
 

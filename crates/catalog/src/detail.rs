@@ -64,7 +64,7 @@ impl Shown {
         Shown {
             name: tool.name.as_str().to_owned(),
             server_says: server_says.filter(|text| !text.is_empty()),
-            signature: (detail == Detail::Signature).then(|| signature(tool, language)),
+            signature: (detail == Detail::Signature).then(|| signature(tool, language, noted.observed)),
             stub: (detail == Detail::Full).then(|| stub(tool, language, &noted.notes, noted.observed)),
         }
     }

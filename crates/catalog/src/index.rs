@@ -31,6 +31,8 @@ pub struct Index {
     /// The place of each tool's server.
     pub(crate) servers: Vec<u32>,
     pub(crate) fingerprint: [u8; 8],
+    /// How long fields are on average.
+    average: [f32; FIELDS],
 }
 
 /// A tool's own words, its server's left out, each list of length one.
@@ -43,6 +45,15 @@ pub(crate) struct Sayings {
 impl Index {
     /// The index of `catalog`.
     pub fn new(catalog: &Catalog) -> Index {
+        Index::of(catalog, None)
+    }
+
+    /// The index of a few tools that are searched together with those of `others`: what is rare among all of them is rare here.
+    pub fn beside(catalog: &Catalog, others: &Index) -> Index {
+        Index::of(catalog, Some(others))
+    }
+
+    fn of(catalog: &Catalog, others: Option<&Index>) -> Index {
         let mut builder = Builder::default();
         let mut servers = vec![0; catalog.tools().len()];
         let mut hasher = blake3::Hasher::new();
@@ -57,7 +68,7 @@ impl Index {
         }
         let mut fingerprint = [0; 8];
         hasher.finalize_xof().fill(&mut fingerprint);
-        builder.finish(servers, fingerprint)
+        builder.finish(servers, fingerprint, others)
     }
 
     /// The tools that say this stem.
@@ -145,9 +156,18 @@ impl Builder {
         term
     }
 
-    fn finish(self, servers: Vec<u32>, fingerprint: [u8; 8]) -> Index {
-        let number = count(self.read.len());
-        let average = averages(&self.read);
+    fn finish(self, servers: Vec<u32>, fingerprint: [u8; 8], others: Option<&Index>) -> Index {
+        let others = others.filter(|others| !others.servers.is_empty());
+        let number = count(self.read.len() + others.map_or(0, |others| others.servers.len()));
+        let average = others.map_or_else(|| averages(&self.read), |others| others.average);
+        let more_words = beside(&self.terms, |term| {
+            others.map_or(0, |others| others.postings(term).len())
+        });
+        let more_grams = beside(&self.keys, |key| {
+            others
+                .and_then(|others| others.gram(*key))
+                .map_or(0, |(list, _)| list.len())
+        });
         let mut words = vec![Vec::new(); self.terms.len()];
         let mut shapes = vec![Vec::new(); self.keys.len()];
         for (tool, read) in (0u32..).zip(&self.read) {
@@ -162,8 +182,9 @@ impl Builder {
                 });
             }
         }
-        let word_idf: Vec<f32> = words.iter().map(|list| idf(number, list.len())).collect();
-        let gram_idf: Vec<f32> = shapes.iter().map(|list| idf(number, list.len())).collect();
+        let rare = |(list, more): (&Vec<Posting>, usize)| idf(number, list.len() + more);
+        let word_idf: Vec<f32> = words.iter().zip(more_words).map(rare).collect();
+        let gram_idf: Vec<f32> = shapes.iter().zip(more_grams).map(rare).collect();
         for (list, idf) in words.iter_mut().zip(&word_idf) {
             for posting in list {
                 posting.worth = idf * posting.worth * (SATURATION + 1.0) / (posting.worth + SATURATION);
@@ -189,8 +210,18 @@ impl Builder {
             gram_idf,
             servers,
             fingerprint,
+            average,
         }
     }
+}
+
+/// How many tools beside these have each of these terms.
+fn beside<T>(terms: &HashMap<T, u32>, have: impl Fn(&T) -> usize) -> Vec<usize> {
+    let mut counts = vec![0; terms.len()];
+    for (term, number) in terms {
+        counts[*number as usize] = have(term);
+    }
+    counts
 }
 
 fn sorted<T>(counts: HashMap<u32, T>) -> Vec<(u32, T)> {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::catalog::Entry;
 use crate::cursor::{BadCursor, Place};
 use crate::describe::nearest;
 use crate::said;
 use crate::tool::Tool;
-use crate::view::{View, cost};
+use crate::view::{Part, View, cost};
 use crate::words::words;
 
 /// Names of one page.
@@ -78,38 +79,61 @@ pub struct ListedServer {
 impl View<'_> {
     /// The servers; or the names of a server's tools, of those of one domain, or of one domain in all servers.
     pub fn list(&self, server: Option<&str>, domain: Option<&str>, cursor: Option<&str>) -> Result<Listed, ListError> {
-        let place = Place::new("list", self.fingerprint())
-            .and(if server.is_some() { "one" } else { "all" })
-            .and(server.unwrap_or_default())
-            .and(if domain.is_some() { "one" } else { "all" })
-            .and(domain.unwrap_or_default());
-        let from = place.read(cursor)?;
-        let mut listed = Listed {
-            servers: Vec::new(),
-            tools: Vec::new(),
-            total: 0,
-            cursor: None,
-            hidden_by_policy: self.hidden,
-            tokens: 0,
-        };
-        if server.is_none() && domain.is_none() {
-            let servers = self.servers();
-            listed.total = servers.len();
-            listed.servers = servers.into_iter().skip(from).take(PAGE).collect();
-        } else {
-            let names = self.names(server, domain)?;
-            listed.total = names.len();
-            listed.tools = names.into_iter().skip(from).take(PAGE).collect();
+        if server.is_some() || domain.is_some() {
+            return self.tools(server, domain, PAGE, cursor);
         }
-        let next = from + listed.servers.len() + listed.tools.len();
-        listed.cursor = (next < listed.total).then(|| place.write(next));
+        let servers = self.servers();
+        let place = self.place("servers", None, None);
+        let from = place.read(cursor)?;
+        let mut listed = self.listed(&place, from, PAGE, servers.len());
+        listed.servers = servers.into_iter().skip(from).take(PAGE).collect();
         listed.tokens = cost(&listed);
         Ok(listed)
     }
 
+    /// The names of all tools, of a server's, of those of one domain, or of both: `limit` of them.
+    pub fn tools(
+        &self,
+        server: Option<&str>,
+        domain: Option<&str>,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Listed, ListError> {
+        let place = self.place("tools", server, domain);
+        let from = place.read(cursor)?;
+        let names = self.names_of(server, domain)?;
+        let mut listed = self.listed(&place, from, limit, names.len());
+        listed.tools = names.into_iter().skip(from).take(limit).collect();
+        listed.tokens = cost(&listed);
+        Ok(listed)
+    }
+
+    /// What the cursors of a list are bound to.
+    fn place(&self, of: &str, server: Option<&str>, domain: Option<&str>) -> Place {
+        Place::new("list", self.fingerprint())
+            .and(of)
+            .and(if server.is_some() { "one" } else { "all" })
+            .and(server.unwrap_or_default())
+            .and(if domain.is_some() { "one" } else { "all" })
+            .and(domain.unwrap_or_default())
+    }
+
+    /// A page that is still empty, and where the next one begins.
+    fn listed(&self, place: &Place, from: usize, limit: usize, total: usize) -> Listed {
+        let next = from.saturating_add(limit);
+        Listed {
+            servers: Vec::new(),
+            tools: Vec::new(),
+            total,
+            cursor: (next < total).then(|| place.write(next)),
+            hidden_by_policy: self.hidden,
+            tokens: 0,
+        }
+    }
+
     fn servers(&self) -> Vec<ListedServer> {
-        let shown = |entry| {
-            let tools: Vec<&Tool> = self.of_server(entry).collect();
+        let shown = |(part, entry): (&Part<'_>, &Entry)| {
+            let tools: Vec<&Tool> = part.of_server(entry).collect();
             (!tools.is_empty()).then(|| ListedServer {
                 server: entry.server.clone(),
                 tools: tools.len(),
@@ -117,23 +141,27 @@ impl View<'_> {
                 domains: domains(&tools),
             })
         };
-        self.catalog.servers().iter().filter_map(shown).collect()
+        self.entries().filter_map(shown).collect()
     }
 
-    fn names(&self, server: Option<&str>, domain: Option<&str>) -> Result<Vec<String>, ListError> {
-        let entries = self.catalog.servers().iter();
-        let seen: Vec<_> = entries.filter(|entry| self.of_server(entry).next().is_some()).collect();
+    fn names_of(&self, server: Option<&str>, domain: Option<&str>) -> Result<Vec<String>, ListError> {
+        let seen: Vec<_> = self
+            .entries()
+            .filter(|(part, entry)| part.of_server(entry).next().is_some())
+            .collect();
         let wanted: Vec<_> = match server {
             None => seen,
             Some(name) => {
-                let one = seen.iter().find(|entry| entry.server == name || entry.ident == name);
+                let one = seen
+                    .iter()
+                    .find(|(_, entry)| entry.server == name || entry.ident == name);
                 vec![*one.ok_or_else(|| ListError::UnknownServer {
                     server: said::summary(name),
-                    nearest: nearest(name, seen.iter().map(|entry| entry.server.as_str())),
+                    nearest: nearest(name, seen.iter().map(|(_, entry)| entry.server.as_str())),
                 })?]
             }
         };
-        let tools = wanted.into_iter().flat_map(|entry| self.of_server(entry));
+        let tools = wanted.into_iter().flat_map(|(part, entry)| part.of_server(entry));
         let named = tools.filter(|tool| domain.is_none_or(|domain| is_of(tool, domain)));
         Ok(named.map(|tool| tool.name.as_str().to_owned()).collect())
     }

@@ -1,6 +1,7 @@
 //! A schema learnt from results, for tools whose server does not say what they return.
 //!
-//! It only grows wider: what was seen once stays possible. Values are never kept, only their types and the names of their keys.
+//! It only grows wider: what was seen once stays possible. Values are never kept, only their types and the names of their keys; and
+//! of keys only those that name a field. What is kept here everybody is offered, and the keys of a map are somebody's data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +15,11 @@ const KEYS: usize = 200;
 const FIELDS: usize = 100;
 /// Items of a list that are looked at.
 const ITEMS: usize = 200;
-/// Bytes of a key that is kept.
-const KEY: usize = 200;
+/// Bytes of a key that is kept, and digits: more are in the numbers of things.
+const KEY: usize = 64;
+const DIGITS: usize = 4;
+/// Keys that come and go before they are those of a map.
+const LOOSE: usize = 8;
 
 /// The schema of everything seen so far and of this result. The same results in the same order give the same schema; a previous
 /// schema that is none of ours counts as anything.
@@ -78,8 +82,8 @@ impl Seen {
             }
             Value::Object(object) => {
                 let mut seen = Seen::of("object");
-                let fit = object.len() <= FIELDS && object.keys().all(|key| key.len() <= KEY);
-                if fit {
+                let fit = object.len() <= FIELDS && object.keys().all(|key| names_a_field(key));
+                if fit && !may_name_people(object) {
                     let fields = object
                         .iter()
                         .map(|(key, value)| (key.clone(), (Seen::value(value, depth - 1), true)));
@@ -146,6 +150,9 @@ impl Seen {
         }
         self.items = either(self.items, other.items);
         self.map = either(self.map, other.map);
+        let both = !self.fields.is_empty() && !other.fields.is_empty();
+        // Objects that have nothing in common are parts of a map.
+        let apart = both && !other.fields.keys().any(|key| self.fields.contains_key(key));
         if here && there {
             for (key, (_, always)) in &mut self.fields {
                 *always &= other.fields.contains_key(key);
@@ -159,7 +166,8 @@ impl Seen {
             };
             self.fields.insert(key, joined);
         }
-        if self.map.is_some() || self.fields.len() > FIELDS {
+        let loose = self.fields.len() > LOOSE && !self.fields.values().any(|(_, always)| *always);
+        if apart || loose || self.map.is_some() || self.fields.len() > FIELDS {
             self.widen();
         }
         self
@@ -226,6 +234,25 @@ impl Seen {
         }
         Value::Object(schema)
     }
+}
+
+/// Whether a key looks like the name of a field, and not like a name, a number or a sentence.
+fn names_a_field(key: &str) -> bool {
+    let name = key.strip_prefix('@').unwrap_or(key);
+    let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$:".contains(&byte);
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    starts && key.len() <= KEY && digits <= DIGITS && name.bytes().all(plain)
+}
+
+/// Whether all keys are written like names and stand for the same, as `{"Ann": 1, "Bob": 2}`: they may be fields, and are not kept.
+fn may_name_people(object: &Map<String, Value>) -> bool {
+    let name = |key: &String| {
+        let rest = key.strip_prefix(|first: char| first.is_ascii_uppercase());
+        rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_lowercase()))
+    };
+    let kinds = object.values().map(|value| Seen::value(value, 1).types);
+    !object.is_empty() && object.keys().all(name) && kinds.collect::<BTreeSet<_>>().len() == 1
 }
 
 fn either(one: Option<Box<Seen>>, other: Option<Box<Seen>>) -> Option<Box<Seen>> {

@@ -17,27 +17,59 @@ const BEST: usize = 10;
 /// A score for every tool of the catalog; nothing for those that may not be seen.
 pub(crate) type Scores = Vec<f32>;
 
-impl Index {
-    /// The score of every tool for this question.
-    pub(crate) fn score(&self, question: &Question, visible: &[bool]) -> Scores {
-        let mut scores = self.fused(&question.whole, visible);
-        if !question.clauses.is_empty() {
-            let mut best = vec![0.0f32; scores.len()];
-            for clause in &question.clauses {
-                for (best, score) in best.iter_mut().zip(self.fused(clause, visible)) {
-                    *best = best.max(score);
-                }
-            }
-            for (score, best) in scores.iter_mut().zip(best) {
-                *score = (1.0 - CLAUSES) * *score + CLAUSES * best;
+/// Tools that are scored together with others: their index, and which of them may be seen.
+pub(crate) type Seen<'a> = (&'a Index, &'a [bool]);
+
+/// The score of every tool of every part for this question, one part after the other.
+pub(crate) fn score(parts: &[Seen<'_>], question: &Question) -> Scores {
+    let mut scores = fused(parts, &question.whole);
+    if !question.clauses.is_empty() {
+        let mut best = vec![0.0f32; scores.len()];
+        for clause in &question.clauses {
+            for (best, score) in best.iter_mut().zip(fused(parts, clause)) {
+                *best = best.max(score);
             }
         }
-        self.lift(&mut scores);
-        scores
+        for (score, best) in scores.iter_mut().zip(best) {
+            *score = (1.0 - CLAUSES) * *score + CLAUSES * best;
+        }
     }
+    let mut rest = scores.as_mut_slice();
+    for (index, visible) in parts {
+        let (own, others) = rest.split_at_mut(visible.len().min(rest.len()));
+        index.lift(own);
+        rest = others;
+    }
+    scores
+}
 
+fn fused(parts: &[Seen<'_>], text: &str) -> Scores {
+    let Some((first, _)) = parts.first() else {
+        return Scores::new();
+    };
+    let mut all: HashMap<String, f32> = HashMap::new();
+    let mut shapes: HashMap<u64, f32> = HashMap::new();
+    words(text, |word| {
+        if let Some(stem) = first.stems.term(word) {
+            *all.entry(stem).or_default() += 1.0;
+            grams(word, |key| *shapes.entry(key).or_default() += 1.0);
+        }
+    });
+    let by_words = |(index, visible): &Seen<'_>| index.by_words(&all, visible);
+    let by_grams = |(index, visible): &Seen<'_>| index.by_grams(&shapes, visible);
+    let mut scores: Scores = parts.iter().flat_map(by_words).collect();
+    let mut spelling: Scores = parts.iter().flat_map(by_grams).collect();
+    measure(&mut scores, WORDS);
+    measure(&mut spelling, SPELLING);
+    for (score, more) in scores.iter_mut().zip(spelling) {
+        *score += more;
+    }
+    scores
+}
+
+impl Index {
     /// Tools beside a good one are likelier than others: each gets a part of the best of its server.
-    fn lift(&self, scores: &mut Scores) {
+    fn lift(&self, scores: &mut [f32]) {
         let servers = self.servers.last().map_or(0, |last| *last as usize + 1);
         let mut best = vec![0.0f32; servers];
         for (score, server) in scores.iter().zip(&self.servers) {
@@ -49,25 +81,6 @@ impl Index {
                 *score += SERVER * best[*server as usize];
             }
         }
-    }
-
-    fn fused(&self, text: &str, visible: &[bool]) -> Scores {
-        let mut all: HashMap<String, f32> = HashMap::new();
-        let mut shapes: HashMap<u64, f32> = HashMap::new();
-        words(text, |word| {
-            if let Some(stem) = self.stems.term(word) {
-                *all.entry(stem).or_default() += 1.0;
-                grams(word, |key| *shapes.entry(key).or_default() += 1.0);
-            }
-        });
-        let mut scores = self.by_words(&all, visible);
-        let mut spelling = self.by_grams(&shapes, visible);
-        measure(&mut scores, WORDS);
-        measure(&mut spelling, SPELLING);
-        for (score, more) in scores.iter_mut().zip(spelling) {
-            *score += more;
-        }
-        scores
     }
 
     fn by_words(&self, stems: &HashMap<String, f32>, visible: &[bool]) -> Scores {

@@ -41,7 +41,8 @@ fn clean(text: impl Iterator<Item = char>) -> String {
     .collect()
 }
 
-fn invisible(c: char) -> bool {
+/// Characters that show nothing, or change the direction of what follows.
+pub(crate) fn invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'

@@ -138,7 +138,8 @@ impl View<'_> {
             return Err(BadCursor.into());
         }
         let rankings = self.rankings(&intents, task);
-        let mut filler = Filler::new(self.index, &rankings);
+        let likeness = |one, other| self.likeness(one, other);
+        let mut filler = Filler::new(&likeness, &rankings);
         for _ in 0..page {
             filler.page(limit);
         }
@@ -148,10 +149,9 @@ impl View<'_> {
     }
 
     fn rankings(&self, intents: &[&str], task: &str) -> Vec<Vec<(usize, f32)>> {
-        let context =
-            (!task.is_empty() && intents != [task]).then(|| self.index.score(&Question::read(task), &self.visible));
+        let context = (!task.is_empty() && intents != [task]).then(|| self.score(&Question::read(task)));
         let ranking = |intent: &&str| {
-            let mut scores = self.index.score(&Question::read(intent), &self.visible);
+            let mut scores = self.score(&Question::read(intent));
             // A blank intent stays unanswered, whatever the task.
             if let Some(context) = &context
                 && scores.iter().any(|score| *score > 0.0)
@@ -182,7 +182,7 @@ impl View<'_> {
             let best = rankings.get(question).and_then(|ranking| ranking.first());
             let see = best
                 .filter(|_| slots.is_empty() && search.cursor.is_none())
-                .and_then(|(tool, _)| self.catalog.tools().get(*tool));
+                .and_then(|(tool, _)| self.tool(*tool));
             Answer {
                 intent: crate::said::full(cut(intent, ECHO)),
                 slots,
@@ -201,7 +201,7 @@ impl View<'_> {
     }
 
     fn hit(&self, slot: &Slot, search: &Search) -> Option<Hit> {
-        let mut tools = slot.tools.iter().filter_map(|place| self.catalog.tools().get(*place));
+        let mut tools = slot.tools.iter().filter_map(|place| self.tool(*place));
         let first = tools.next()?;
         Some(Hit {
             tool: Shown::new(first, search.detail, search.language, &self.noted(first)),
@@ -212,15 +212,20 @@ impl View<'_> {
 
     /// The servers of what was found, and how many of their tools were not.
     fn more(&self, slots: &[Slot]) -> BTreeMap<String, usize> {
-        let mut shown: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut shown: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for place in slots.iter().flat_map(|slot| &slot.tools) {
-            if let Some(server) = self.index.servers.get(*place) {
-                *shown.entry(*server as usize).or_default() += 1;
+            let found = self.part(*place).and_then(|(number, place)| {
+                let server = self.parts.get(number)?.index.servers.get(place)?;
+                Some((number, *server as usize))
+            });
+            if let Some(server) = found {
+                *shown.entry(server).or_default() += 1;
             }
         }
-        let more = |(server, shown): (usize, usize)| {
-            let entry = self.catalog.servers().get(server)?;
-            let more = self.of_server(entry).count().saturating_sub(shown);
+        let more = |((number, server), shown): ((usize, usize), usize)| {
+            let part = self.parts.get(number)?;
+            let entry = part.catalog.servers().get(server)?;
+            let more = part.of_server(entry).count().saturating_sub(shown);
             (more > 0).then(|| (entry.server.clone(), more))
         };
         shown.into_iter().filter_map(more).collect()

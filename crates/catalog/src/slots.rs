@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use crate::index::Index;
 use crate::parameters::ALIKE;
 
 /// How far down each question's ranking tools are considered.
@@ -36,16 +35,17 @@ pub(crate) fn best(scores: &[f32]) -> Vec<(usize, f32)> {
 
 /// Fills slots page by page.
 pub(crate) struct Filler<'a> {
-    index: &'a Index,
+    /// How alike two tools are, from 0 to 1.
+    likeness: &'a dyn Fn(usize, usize) -> f32,
     rankings: &'a [Vec<(usize, f32)>],
     next: Vec<usize>,
     placed: HashSet<usize>,
 }
 
 impl<'a> Filler<'a> {
-    pub(crate) fn new(index: &'a Index, rankings: &'a [Vec<(usize, f32)>]) -> Filler<'a> {
+    pub(crate) fn new(likeness: &'a dyn Fn(usize, usize) -> f32, rankings: &'a [Vec<(usize, f32)>]) -> Filler<'a> {
         Filler {
-            index,
+            likeness,
             rankings,
             next: vec![0; rankings.len()],
             placed: HashSet::new(),
@@ -77,7 +77,7 @@ impl<'a> Filler<'a> {
             }
             let like = slots.iter().position(|slot| {
                 let first = slot.tools.first();
-                slot.tools.len() < MEMBERS && first.is_some_and(|first| self.index.likeness(*first, tool) >= ALIKE)
+                slot.tools.len() < MEMBERS && first.is_some_and(|first| (self.likeness)(*first, tool) >= ALIKE)
             });
             if let Some(place) = like {
                 slots[place].tools.push(tool);

@@ -8,6 +8,7 @@ mod python;
 mod text;
 mod typescript;
 
+use ringfence_policy::SKILLS;
 use serde_json::Value;
 
 use crate::language::Language;
@@ -19,12 +20,12 @@ pub use prelude::prelude;
 /// What the operator's policy adds to a tool's comment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// A person must approve each call.
-    pub approval: bool,
+    /// Whether a person must approve, such as `required`; nothing where nobody is asked.
+    pub approval: Option<String>,
     /// Limits such as `10/min`.
     pub rates: Vec<String>,
-    /// What is done with personal data, such as `masks email`.
-    pub pii: Vec<String>,
+    /// What is done with personal data, such as `results have stand-ins for email`.
+    pub pii: Option<String>,
 }
 
 /// A tool that is offered to a program.
@@ -55,7 +56,15 @@ pub fn stub(tool: &Tool, language: Language, notes: &Notes, observed: Option<&Va
 /// All these tools in one text, a namespace or module per server.
 pub fn stubs(offers: &[Offer<'_>], language: Language) -> String {
     match language {
-        Language::TypeScript => typescript::declarations(offers),
+        Language::TypeScript => {
+            let skilled = offers.iter().any(|offer| offer.tool.name.is_skill());
+            let skills = if skilled {
+                typescript::skills(offers)
+            } else {
+                String::new()
+            };
+            typescript::declarations(offers) + &skills
+        }
         Language::Python => {
             let modules = servers(offers).into_iter().map(|server| {
                 let header = server
@@ -75,6 +84,7 @@ pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> 
         Language::TypeScript => vec![
             ("ringfence.d.ts".to_owned(), prelude(language).to_owned()),
             ("tools.d.ts".to_owned(), typescript::declarations(offers)),
+            ("skills.d.ts".to_owned(), typescript::skills(offers)),
         ],
         Language::Python => {
             let servers = servers(offers);
@@ -82,6 +92,9 @@ pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> 
                 ("__builtins__.pyi".to_owned(), prelude(language).to_owned()),
                 ("tools/__init__.pyi".to_owned(), python::package(&servers)),
             ];
+            if !servers.iter().any(|server| is_skills(server)) {
+                files.push((format!("{SKILLS}.pyi"), String::new()));
+            }
             files.extend(servers.iter().filter_map(|server| {
                 let first = server.first()?;
                 Some((python::path(first.tool), python::module(server)))
@@ -92,13 +105,16 @@ pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> 
     }
 }
 
-/// The tool on one line: name, parameters, result.
-pub fn signature(tool: &Tool, language: Language) -> String {
-    match language {
-        Language::TypeScript => typescript::signature(tool),
-        Language::Python => python::signature(tool),
-        Language::Json => json::signature(tool),
-    }
+/// The tool on one line: name, parameters, result; the latter as its server says, else as observed, and then marked.
+pub fn signature(tool: &Tool, language: Language, observed: Option<&Value>) -> String {
+    let is_learnt = tool.definition.output.is_none() && observed.is_some();
+    let output = tool.definition.output.as_ref().or(observed);
+    let (signature, mark) = match language {
+        Language::TypeScript => (typescript::signature(tool, output), " // result as observed"),
+        Language::Python => (python::signature(tool, output), "  # result as observed"),
+        Language::Json => return json::signature(tool),
+    };
+    signature + if is_learnt { mark } else { "" }
 }
 
 /// How many parameters a tool has, how many of them are typed as unknown, and how many hold something unknown.
@@ -134,6 +150,11 @@ fn servers<'a, 'b>(offers: &'b [Offer<'a>]) -> Vec<Vec<&'b Offer<'a>>> {
     servers.into_values().collect()
 }
 
+/// Whether these are skills.
+fn is_skills(server: &[&Offer<'_>]) -> bool {
+    server.first().is_some_and(|offer| offer.tool.name.is_skill())
+}
+
 /// A tool's tags: the server's hints, then what the policy says.
 fn tags(offer: &Offer<'_>) -> Vec<String> {
     let hints = offer.tool.definition.hints;
@@ -152,8 +173,12 @@ fn tags(offer: &Offer<'_>) -> Vec<String> {
         hints.idempotent == Some(true) && hints.read_only != Some(true),
         "@idempotent",
     );
-    tag(offer.notes.approval, "@approval required");
-    let noted = [("@rate", &offer.notes.rates), ("@pii", &offer.notes.pii)];
+    let Notes { approval, rates, pii } = &offer.notes;
+    let noted = [
+        ("@approval", approval.as_slice()),
+        ("@rate", rates.as_slice()),
+        ("@pii", pii.as_slice()),
+    ];
     for (name, values) in noted {
         tags.extend(values.iter().map(|value| format!("{name} {}", text::clean(value))));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ringfence_policy::ToolName;
+use ringfence_policy::{SKILLS, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,6 +45,16 @@ pub struct Hints {
     /// It touches a world beyond its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
+}
+
+impl From<Hints> for ringfence_policy::Hints {
+    fn from(hints: Hints) -> ringfence_policy::Hints {
+        ringfence_policy::Hints {
+            read_only: hints.read_only,
+            destructive: hints.destructive,
+            open_world: hints.open_world,
+        }
+    }
 }
 
 /// What one server offers.
@@ -99,6 +109,19 @@ impl Tool {
     /// The operator's name of its server.
     pub fn server(&self) -> &str {
         self.name.as_str().split_once('.').map_or("", |(server, _)| server)
+    }
+
+    /// Where programs find its server: `tools.github`, or `skills`.
+    pub fn path(&self) -> String {
+        if self.name.is_skill() {
+            return SKILLS.to_owned();
+        }
+        format!("tools.{}", self.server_ident)
+    }
+
+    /// What its server says of its effects, as policies judge it.
+    pub fn hints(&self) -> ringfence_policy::Hints {
+        self.definition.hints.into()
     }
 
     /// Its name within its server.

@@ -110,6 +110,7 @@ impl Resident {
             door: None,
             wall: None,
             network: None,
+            again: None,
         };
         let ear = Ear {
             decoder: Decoder::default(),

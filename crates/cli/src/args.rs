@@ -7,16 +7,22 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::fault::{self, Fault};
 
+mod approvals;
 mod journal;
 mod policy;
 mod serve;
+mod skills;
 mod token;
 mod tools;
 mod vault;
 
-pub(crate) use journal::{Audit, Export, Follow, List, SessionCommand, Show, StopWhat, Verify};
+pub(crate) use approvals::{ApprovalsCommand, ApprovalsList, ApprovalsShow, Approve, Deny, For, Say};
+pub(crate) use journal::{Audit, Export, Follow, List, Replay, SessionCommand, Show, StopWhat, Verify};
 pub(crate) use policy::{Check, Compare, Explain, Learn, PolicyCommand, Shown};
 pub(crate) use serve::Serve;
+pub(crate) use skills::{
+    SkillOwner, SkillWhich, SkillsCommand, SkillsExport, SkillsImport, SkillsList, SkillsRm, SkillsSave, SkillsShow,
+};
 pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 pub(crate) use tools::{
     ServersCommand, ServersList, ServersLogin, ServersTest, StubLang, ToolDetail, ToolsAccept, ToolsCommand, ToolsList,
@@ -76,6 +82,12 @@ pub(crate) enum Command {
     /// List, show, stop and remove sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// What waits for a person: list, show, approve, deny
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
+    /// Saved programs with a description: list, show, save, remove, import, export
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// What happened: the journal, and its chains checked
     #[command(subcommand)]
     Audit(Audit),
@@ -115,6 +127,8 @@ impl Command {
             | Command::Vault(_)
             | Command::Policy(_)
             | Command::Session(_)
+            | Command::Approvals(_)
+            | Command::Skills(_)
             | Command::Audit(_)
             | Command::Probe(_)
             | Command::Doctor(_)
@@ -227,8 +241,8 @@ pub(crate) struct Place {
     /// What the sandbox is made of
     #[arg(long, value_enum, default_value = "native")]
     pub(crate) backend: Backend,
-    /// Go on with an open session
-    #[arg(long, value_name = "ID")]
+    /// Run in a session whose files are kept (`keep: true`): its id, or a name of your own that opens one
+    #[arg(long, value_name = "ID|NAME")]
     pub(crate) session: Option<String>,
     /// Copy a file into /workspace
     #[arg(long, value_name = "LOCAL[:NAME]")]

@@ -10,7 +10,9 @@ use crate::fault::{Fault, NOT_HELD};
 use crate::print::Printer;
 use crate::settings::Settings;
 
+mod approvals;
 mod audit;
+mod changes;
 mod demo;
 mod doctor;
 mod inside;
@@ -21,6 +23,7 @@ mod run;
 mod serve;
 mod servers;
 mod session;
+mod skills;
 mod token;
 mod tools;
 mod trust;
@@ -38,6 +41,8 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
         Command::Vault(vault) => vault::start(vault, settings, printer),
         Command::Policy(policy) => policy::start(policy, settings, printer).await,
         Command::Session(session) => session::start(session, settings, printer).await,
+        Command::Approvals(approvals) => approvals::start(approvals, settings, printer).await,
+        Command::Skills(skills) => skills::start(skills, settings, printer).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,
         Command::Probe(args) => Box::pin(probe::probe(&args, settings, printer)).await,
         Command::Doctor(machine) => doctor::examine(&machine, settings, printer).await,

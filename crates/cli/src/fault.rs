@@ -158,6 +158,9 @@ impl From<OpenError> for Fault {
                 "store.sweep",
                 format!("cannot sweep after a dead process: {}", chain(&error)),
             ),
+            OpenError::Data(error) => {
+                Fault::ours("data.unseen", chain(&error)).hint("look at `data.pii` of the policy")
+            }
         }
     }
 }

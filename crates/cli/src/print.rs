@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use serde_json::json;
 
@@ -198,6 +199,19 @@ pub(crate) fn count(number: u64, one: &str) -> String {
         format!("1 {one}")
     } else {
         format!("{number} {one}s")
+    }
+}
+
+/// How far away a moment is, in the unit that people would use.
+pub(crate) fn span(moment: impl Into<SystemTime>) -> String {
+    let (moment, now) = (moment.into(), SystemTime::now());
+    let away = moment.duration_since(now).or_else(|_| now.duration_since(moment));
+    let seconds = away.map_or(0, |away| away.as_secs());
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::engine::Engine;
 use crate::refusal::Refusal;
 use crate::request::Program;
-use crate::session::{Called, Open, Opening, Session};
+use crate::session::{Called, Open, Opening, Place, Session};
+use crate::workspace::{Disk, Kept, NoSeat, keeps, unknown};
 
 /// What holds for whoever comes through a front door.
 #[derive(Debug, Clone)]
@@ -74,38 +75,43 @@ pub(crate) enum Seat {
 
 impl Engine {
     /// The policy and the session of a request.
-    pub(crate) fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
+    pub(crate) async fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), NoSeat> {
         let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
-            return Ok((
-                asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?,
-                Seat::Alone,
-            ));
-        };
-        match (self.sessions.find(who, &called), called) {
-            (Some(open), _) => {
-                let (base, ceiling) = open.rules.standing(&front.ceiling);
-                let policy = asked_policy(&ceiling, &base, ask.draft.as_ref())?;
-                fixed(&base, &policy)?;
-                open.touch();
-                Ok((policy, Seat::In(open, base)))
+            let policy = asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?;
+            if !keeps(&policy) {
+                return Ok((policy, Seat::Alone));
             }
-            (None, Called::Id(id)) => Err(Refusal {
-                code: "session.unknown",
-                message: format!("there is no open session `{id}`"),
-                rule: "sessions".to_owned(),
-                hint: Some(
-                    "it ended, or it never stayed open: give a short name as `session_id` to open one".to_owned(),
-                ),
-            }),
+            let open = self.open_new(who, None, &policy).await?;
+            return Ok((Arc::clone(&policy), Seat::In(open, policy)));
+        };
+        if let Some(open) = self.sessions.find(who, &called) {
+            return Ok(seat_in(open, front, ask)?);
+        }
+        // Of two requests for the same session, the second finds what the first opened.
+        let _turn = self.reopening.lock().await;
+        let there = match self.sessions.find(who, &called) {
+            Some(open) => Some(open),
+            None => self.reopen(who, &called, Some(&front.ceiling)).await?,
+        };
+        match (there, called) {
+            (Some(open), _) => Ok(seat_in(open, front, ask)?),
+            (None, Called::Id(id)) => Err(unknown(id).into()),
             (None, Called::Name(name)) => {
                 let policy = asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?;
-                let opening = self.opening(Arc::clone(&policy))?;
-                let open = self.sessions.add(who, &name, opening)?;
+                let open = self.open_new(who, Some(&name), &policy).await?;
                 let base = open.rules.policy();
                 fixed(&base, &policy)?;
                 Ok((policy, Seat::In(open, base)))
             }
         }
+    }
+
+    /// A new session that stays.
+    async fn open_new(&self, who: Principal, name: Option<&str>, policy: &Arc<Policy>) -> Result<Arc<Open>, NoSeat> {
+        let id = SessionId::generate()?;
+        let kept = self.keeping(who, id, policy, name).await?;
+        let opening = self.opening(id, Arc::clone(policy), kept, false)?;
+        Ok(self.sessions.add(who, name, opening, self.tenants.past(who))?)
     }
 
     /// A session that ends with its run.
@@ -116,30 +122,47 @@ impl Engine {
         policy: Arc<Policy>,
     ) -> Result<Session, NoEntropy> {
         let id = SessionId::generate()?;
-        let rules = self.ruled(id, Arc::clone(&policy));
+        let rules = self.ruled(id, Arc::clone(&policy), 1);
         Ok(Session {
             rules: Some(rules),
+            past: Arc::new(self.tenants.past(who)),
             ..Session::new((id, execution), who, policy, self.folders(id))
         })
     }
 
-    pub(crate) fn opening(&self, policy: Arc<Policy>) -> Result<Opening, Refusal> {
-        let id = SessionId::generate().map_err(|error| Refusal {
-            code: "start.entropy",
-            message: error.to_string(),
-            rule: "sessions".to_owned(),
-            hint: None,
-        })?;
+    pub(crate) fn opening(
+        &self,
+        id: SessionId,
+        policy: Arc<Policy>,
+        kept: Option<Kept>,
+        require_hard: bool,
+    ) -> Result<Opening, Refusal> {
         let folders = self.folders(id);
-        let spec = self.spec(&policy, &folders, false)?;
+        let disk = Disk {
+            folders: &folders,
+            kept: kept.as_ref(),
+        };
+        let spec = self.spec(&policy, disk, require_hard)?;
         Ok(Opening {
             id,
             enforcement: self.enforcement(&spec, &policy),
-            rules: self.ruled(id, policy),
+            rules: self.ruled(id, policy, 1),
             spec,
             folders,
+            screen: Arc::default(),
+            kept,
+            place: Place::New,
         })
     }
+}
+
+/// A place in a session that is open.
+fn seat_in(open: Arc<Open>, front: &Front, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
+    let (base, ceiling) = open.rules.standing(&front.ceiling);
+    let policy = asked_policy(&ceiling, &base, ask.draft.as_ref())?;
+    fixed(&base, &policy)?;
+    open.touch();
+    Ok((policy, Seat::In(open, base)))
 }
 
 /// What the request says, over what holds without it, under the ceiling.
@@ -203,7 +226,7 @@ fn real_folders(mut draft: Draft) -> Result<Draft, Refusal> {
 }
 
 /// The place of an open session stands: what it is made of cannot be asked otherwise.
-fn fixed(open: &Policy, asked: &Policy) -> Result<(), Refusal> {
+pub(crate) fn fixed(open: &Policy, asked: &Policy) -> Result<(), Refusal> {
     let parts = [
         ("fs", open.fs() == asked.fs()),
         ("proc", open.limits() == asked.limits()),

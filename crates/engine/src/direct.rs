@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ringfence_catalog::Definition;
-use ringfence_gateway::{Pass, Stopped};
-use ringfence_journal::{ExecutionId, Hash, Kind, Limits, Principal, Status, Text};
+use ringfence_gateway::{Pass, Stopped, Tape, Terms};
+use ringfence_journal::{ExecutionId, Hash, Kind, Limits, Principal, SessionId, Status, Text};
 use ringfence_policy::ToolPattern;
 use ringfence_sandbox::Stop;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use crate::error::RunError;
 use crate::execution::{ErrorReport, Execution};
 use crate::refusal::Refusal;
 use crate::report;
+use crate::request::Reader;
 use crate::runs::Ends;
 use crate::session::{Called, Open, Place, Session};
 
@@ -52,7 +53,7 @@ impl Engine {
         let tools = known.catalog.tools().iter();
         let chosen = tools.filter(|tool| patterns.iter().any(|pattern| pattern.matches(&tool.name)));
         chosen
-            .filter(|tool| front.policy.shows(&tool.name))
+            .filter(|tool| front.policy.shows(&tool.name, tool.hints()))
             .map(|tool| DirectTool {
                 name: tool.name.as_str().to_owned(),
                 definition: tool.definition.clone(),
@@ -76,7 +77,7 @@ impl Engine {
             Err(_) => self.alone(who, execution, Arc::clone(&front.policy))?,
         };
         let files = self.artifacts(execution);
-        let (run, mut stop) = self.runs.add(execution, session.id, who, files)?;
+        let (run, mut stop) = self.runs.add(execution, session.through(), who, files)?;
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             let ends = Ends(run);
@@ -93,8 +94,15 @@ impl Engine {
         if let Some(open) = self.sessions.find(who, &Called::Name(NAME.to_owned())) {
             return Ok(open);
         }
-        let opening = self.opening(Arc::clone(&front.policy))?;
-        self.sessions.add(who, NAME, opening)
+        let id = SessionId::generate().map_err(|error| Refusal {
+            code: "start.entropy",
+            message: error.to_string(),
+            rule: "sessions".to_owned(),
+            hint: None,
+        })?;
+        // Calls have no files to keep.
+        let opening = self.opening(id, Arc::clone(&front.policy), None, false)?;
+        self.sessions.add(who, Some(NAME), opening, self.tenants.past(who))
     }
 
     async fn call(
@@ -122,6 +130,7 @@ impl Engine {
             files: Vec::new(),
             limits: Limits::default(),
             client: call.trace.as_ref().map(Trace::client),
+            parent: None,
         };
         self.record(session, started).await?;
         let answered = self.answer(session, &call.tool, &body, stop).await?;
@@ -135,11 +144,19 @@ impl Engine {
             return Ok(report::called(session, Err(no_tools())));
         };
         let (server, name) = tool.split_once('.').unwrap_or((tool, ""));
-        let ids = (session.id, session.execution);
-        let policy = Arc::clone(&session.policy);
-        let (store, before) = (Arc::clone(&self.store), Arc::clone(&session.past));
-        let pass = Pass::new(Arc::clone(gateway), policy, store, ids, before);
-        let call = pass.call(1, server, name, body);
+        let pass = Pass::new(Terms {
+            gateway: Arc::clone(gateway),
+            policy: Arc::clone(&session.policy),
+            recorder: Arc::clone(&self.store),
+            session: session.id,
+            execution: session.execution,
+            past: Arc::clone(&session.past),
+            // One call is nothing to run again.
+            tape: Arc::new(Tape::off()),
+            desk: self.asker(session, tool).desk(),
+            screen: Arc::clone(&session.screen),
+        });
+        let call = pass.call(1, server, name, body, &[]);
         tokio::pin!(call);
         let answered = tokio::select! {
             answered = &mut call => answered,
@@ -155,20 +172,23 @@ impl Engine {
                 hint: None,
                 rule: None,
             }),
-            Err(Stopped::Refused(refusal)) => Err(ErrorReport {
-                code: refusal.code.to_owned(),
-                message: refusal.message,
-                hint: refusal.hint,
-                rule: refusal.rule,
+            Err(Stopped::Refused(told)) => Err(ErrorReport {
+                code: told.code,
+                message: told.message,
+                hint: told.hint,
+                rule: told.rule,
             }),
             Err(Stopped::Unrecorded(error)) => return Err(error.into()),
+            // There is nothing to repeat, and no sandbox to give up.
+            Err(Stopped::Diverged(_) | Stopped::Released) => return Err(RunError::Abandoned),
         };
         let mut execution = report::called(session, answered);
         report::add_calls(&mut execution, &pass.close().await?);
         if execution.status == Status::Failed && stop.is_pulled() {
             execution.status = Status::Cancelled;
         }
-        Ok(execution)
+        let shown = self.shown(session, &pass.policy(), Reader::Client, execution).await?;
+        Ok(shown.0)
     }
 }
 

@@ -4,17 +4,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ringfence_catalog::{Catalog, Described, Detail, Found, Language, Listed, Noted, Notes, Search, Tool, View};
-use ringfence_gateway::Gateway;
-use ringfence_policy::{History, Policy, Verdict};
+use ringfence_gateway::{Gateway, Known};
+use ringfence_policy::{Approval, Policy, SKILLS};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::execution::ErrorReport;
+use crate::skills::stock::Stock;
+use crate::skills::{Library, Whose};
 
 /// What one policy may see of the tools.
 #[derive(Debug, Clone)]
 pub struct Discover {
-    gateway: Option<Arc<Gateway>>,
+    door: Arc<Gateway>,
+    library: Library,
+    /// Whose skills are seen too.
+    whose: Option<Whose>,
     policy: Arc<Policy>,
     /// The language of signatures where a question names none.
     language: Language,
@@ -24,7 +29,7 @@ pub struct Discover {
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
     /// No tool server is configured.
-    #[error("there are no tools: no tool server is configured")]
+    #[error("there are no tools: no tool server is configured, and no skill is saved")]
     NoTools,
     /// The question is not one.
     #[error("{0}")]
@@ -62,9 +67,17 @@ struct ListAsk {
 }
 
 impl Discover {
-    pub(crate) fn new(gateway: Option<Arc<Gateway>>, policy: Arc<Policy>, language: Language) -> Discover {
+    pub(crate) fn new(
+        door: &Arc<Gateway>,
+        library: &Library,
+        whose: Option<Whose>,
+        policy: Arc<Policy>,
+        language: Language,
+    ) -> Discover {
         Discover {
-            gateway,
+            door: Arc::clone(door),
+            library: library.clone(),
+            whose,
             policy,
             language,
         }
@@ -98,15 +111,32 @@ impl Discover {
     }
 
     async fn look<T>(&self, ask: impl FnOnce(&View<'_>) -> Result<T, DiscoverError>) -> Result<T, DiscoverError> {
-        let gateway = self.gateway.as_ref().ok_or(DiscoverError::NoTools)?;
-        let indexed = gateway.indexed().await;
-        let observed = gateway.learnt().known(indexed.catalog());
+        let indexed = self.door.indexed().await;
+        let stock = self.stock(indexed.known()).await;
+        if stock.is_none() && self.door.upstreams().servers().is_empty() {
+            return Err(DiscoverError::NoTools);
+        }
+        let observed = self.door.learnt().known(indexed.catalog());
         let noted = |tool: &Tool| Noted {
             notes: notes(&self.policy, tool),
             observed: observed.get(tool.name.as_str()),
         };
-        let view = View::new(indexed.catalog(), &indexed.index, &self.policy).noting(&noted);
-        ask(&view)
+        let mut view = View::new(indexed.catalog(), &indexed.index, &self.policy);
+        if let Some(stock) = &stock {
+            view = view.beside(&stock.catalog, stock.index(&indexed.index), &self.policy);
+        }
+        ask(&view.noting(&noted))
+    }
+
+    /// The skills that are seen, where there are any. What cannot be read of them keeps nobody from the tools.
+    async fn stock(&self, known: &Arc<Known>) -> Option<Arc<Stock>> {
+        match self.library.stock(self.whose?, known).await {
+            Ok(stock) => Some(stock).filter(|stock| !stock.skills.is_empty()),
+            Err(error) => {
+                tracing::warn!(%error, "skills cannot be looked at");
+                None
+            }
+        }
     }
 
     /// `search` of a program or a client: a question and an answer in JSON.
@@ -145,14 +175,20 @@ impl Discover {
 
     /// What a program is checked against: the stubs of every tool whose server it names.
     pub(crate) async fn stubs(&self, language: Language, source: &str) -> Vec<(String, String)> {
-        let Some(gateway) = &self.gateway else {
-            return ringfence_catalog::files(&[], language);
-        };
-        let known = gateway.known().await;
-        let observed = gateway.learnt().known(&known.catalog);
-        let offers = offers(&known.catalog, &self.policy, &observed, |server| {
+        let known = self.door.known().await;
+        let observed = self.door.learnt().known(&known.catalog);
+        let mut offers = offers(&known.catalog, &self.policy, &observed, |server| {
             source.contains(server)
         });
+        let stock = if source.contains(SKILLS) {
+            self.stock(&known).await
+        } else {
+            None
+        };
+        let unobserved = HashMap::new();
+        if let Some(stock) = &stock {
+            offers.extend(self::offers(&stock.catalog, &self.policy, &unobserved, |_| true));
+        }
         ringfence_catalog::files(&offers, language)
     }
 }
@@ -170,7 +206,7 @@ pub fn offers<'a, S: std::hash::BuildHasher>(
         .filter(|entry| wanted(&entry.ident) || wanted(&entry.server));
     let tools = servers.flat_map(|entry| catalog.tools().get(entry.tools.clone()).unwrap_or_default());
     tools
-        .filter(|tool| policy.shows(&tool.name))
+        .filter(|tool| policy.shows(&tool.name, tool.hints()))
         .map(|tool| ringfence_catalog::Offer {
             tool,
             notes: notes(policy, tool),
@@ -181,12 +217,11 @@ pub fn offers<'a, S: std::hash::BuildHasher>(
 
 /// What the policy says of a tool, for its comment.
 pub fn notes(policy: &Policy, tool: &Tool) -> Notes {
-    let (args, history) = (json!({}), History::new());
-    let rates = policy.rates(&tool.name, &args, &history);
+    let outlook = policy.outlook(&tool.name, tool.hints());
     Notes {
-        approval: policy.tool(tool.name.as_str(), &args, &history).verdict() == Verdict::Ask,
-        rates: rates.iter().map(|(_, rate)| rate.to_string()).collect(),
-        pii: Vec::new(),
+        approval: (outlook.approval != Approval::Never).then(|| outlook.approval.to_string()),
+        rates: outlook.rates.iter().map(ToString::to_string).collect(),
+        pii: outlook.pii.map(|pii| pii.to_string()),
     }
 }
 

@@ -2,28 +2,65 @@
 //!
 //! Calls are spawned, never awaited one after another: a program's parallel calls are parallel.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ringfence_gateway::{Made, Pass, Stopped};
-use ringfence_journal::RecordError;
-use ringfence_sandbox::{Answered, Ask, Asked, Ended, Refusal, Verdict};
+use ringfence_gateway::{Diverged, Made, Pass, Stopped, Told, Waiting, What};
+use ringfence_journal::{ExecutionId, RecordError, SessionId};
+use ringfence_sandbox::{Answered, Ask, Asked, Ended, Refusal, Stop, Verdict};
 use ringfence_store::Store;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use crate::attempt::Unrepeatable;
+use crate::bells::{Bells, Word};
 use crate::discover::Discover;
+use crate::engine::lock;
 use crate::error::RunError;
 use crate::execution::ErrorReport;
+use crate::runs::Run;
 
 /// Calls and answers that may wait on each way through the door.
 pub(crate) const ROOM: usize = 1024;
+
+/// How long an execution does nothing but wait for people before it gives up its sandbox.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether the sandbox is given up while all calls wait for people.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    /// What the execution meets is kept, so that it can be run again.
+    pub(crate) is_kept: bool,
+    /// Why it cannot all the same.
+    pub(crate) unrepeatable: Unrepeatable,
+    /// Where that is said.
+    pub(crate) bells: Bells,
+}
 
 /// Whoever stands behind the door of one execution.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pass: Arc<Pass<Arc<Store>>>,
     discover: Discover,
+    store: Arc<Store>,
+    ids: (SessionId, ExecutionId),
+    rest: Rest,
+    /// The first call at which a program that is run again did not repeat itself: nothing more is answered.
+    diverged: std::sync::Mutex<Option<Diverged>>,
 }
+
+/// The ends of the door that a keeper stands at.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    pub(crate) calls: mpsc::Receiver<Asked>,
+    pub(crate) answers: mpsc::Sender<Answered>,
+    pub(crate) held: watch::Sender<Option<usize>>,
+}
+
+/// What became of a call.
+type Done = Result<(), RecordError>;
 
 impl Keeper {
     /// Where its rules are held.
@@ -31,28 +68,54 @@ impl Keeper {
         Arc::clone(&self.pass)
     }
 
-    pub(crate) fn new(pass: Arc<Pass<Arc<Store>>>, discover: Discover) -> Keeper {
-        Keeper { pass, discover }
+    pub(crate) fn new(
+        pass: Arc<Pass<Arc<Store>>>,
+        discover: Discover,
+        store: Arc<Store>,
+        ids: (SessionId, ExecutionId),
+        rest: Rest,
+    ) -> Keeper {
+        Keeper {
+            pass,
+            discover,
+            store,
+            ids,
+            rest,
+            diverged: std::sync::Mutex::default(),
+        }
     }
 
     /// Answers until the program asks no more and every call has ended; ends early when a call cannot be written down.
-    pub(crate) async fn attend(
-        &self,
-        mut calls: mpsc::Receiver<Asked>,
-        answers: mpsc::Sender<Answered>,
-    ) -> Result<(), RunError> {
+    pub(crate) async fn attend(self: &Arc<Self>, mut ways: Ways, run: Option<&Run>) -> Result<(), RunError> {
         let mut under_way = JoinSet::new();
+        let mut waiting = self.pass.waiting();
+        let mut still = Still::new(&self.rest, run);
+        let mut order = Order::default();
         loop {
+            let all_wait = only_people(under_way.len(), *waiting.borrow_and_update());
+            if !all_wait {
+                still.stir(&ways.held);
+            } else if still.is_long() {
+                self.stand(under_way.len(), &ways.held, &mut still).await?;
+            }
             tokio::select! {
                 biased;
                 Some(done) = under_way.join_next() => settled(done)?,
-                asked = calls.recv() => match asked {
+                asked = ways.calls.recv() => match asked {
                     Some(asked) => {
-                        let (pass, discover, answers) = (Arc::clone(&self.pass), self.discover.clone(), answers.clone());
-                        under_way.spawn(async move { answer(&pass, &discover, asked, &answers).await });
+                        // In the program's order, which the tasks do not keep: after a call that is another than before, no call is
+                        // made.
+                        for asked in order.next(asked) {
+                            self.pass.tape().heard(&asked.trace);
+                            self.compare(&asked);
+                            let (keeper, answers) = (Arc::clone(self), ways.answers.clone());
+                            under_way.spawn(async move { keeper.answer(asked, &answers).await });
+                        }
                     }
                     None => break,
                 },
+                Ok(()) = waiting.changed() => {}
+                () = still.changed() => {}
             }
         }
         while let Some(done) = under_way.join_next().await {
@@ -61,16 +124,46 @@ impl Keeper {
         Ok(())
     }
 
-    /// Runs a program and answers its calls. One that ended by itself has its calls seen out; one that was ended has not: what is
-    /// under way then has an unknown effect.
+    /// All calls wait for people, and have for a while: the sandbox is not needed where the program can be run again. Where it cannot, that
+    /// is said.
+    async fn stand(
+        &self,
+        count: usize,
+        held: &watch::Sender<Option<usize>>,
+        still: &mut Still<'_>,
+    ) -> Result<(), RunError> {
+        let rest = &self.rest;
+        if let Some(why) = self.pass.tape().spoiled().filter(|_| rest.is_kept && !still.is_told) {
+            // What was too much to keep cannot be run again.
+            self.store.spoil(self.ids.1, why).await?;
+            rest.unrepeatable.tell(why);
+        }
+        let why = still.unrepeatable.borrow_and_update().clone();
+        if rest.is_kept && why.is_none() {
+            held.send_if_modified(|held| held.replace(count).is_none());
+            return Ok(());
+        }
+        held.send_if_modified(|held| held.take().is_some());
+        if let Some(run) = still.run {
+            run.stand(why.as_deref());
+        }
+        if let Some(why) = why.filter(|_| !std::mem::replace(&mut still.is_told, true)) {
+            rest.bells.tell(Word::Unrepeatable(self.ids.1, why));
+        }
+        Ok(())
+    }
+
+    /// Runs a program and answers its calls. One that ended by itself has its calls of tools seen out, unless it is stopped
+    /// meanwhile; its skills, and the calls of one that was ended, are not: what is under way then has an unknown effect.
     pub(crate) async fn run(
         &self,
         run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
         attend: impl Future<Output = Result<(), RunError>>,
+        mut stop: Stop,
     ) -> Result<Ended, RunError> {
         tokio::pin!(run, attend);
         let mut attended = false;
-        let ended = loop {
+        let mut ended = loop {
             tokio::select! {
                 ended = &mut run => break ended?,
                 // A call that cannot be written down does not happen, and its program goes no further.
@@ -80,12 +173,25 @@ impl Keeper {
                 }
             }
         };
-        if ended.verdict != Verdict::Finished {
-            self.pass.cancel();
+        match ended.verdict {
+            Verdict::Finished => self.pass.finish(),
+            Verdict::Released { .. } => self.pass.release(),
+            Verdict::Limit(_) | Verdict::Cancelled | Verdict::Died => self.pass.cancel(),
         }
-        if !attended {
-            attend.await?;
+        if attended {
+            return Ok(ended);
         }
+        if ended.verdict == Verdict::Finished {
+            tokio::select! {
+                biased;
+                done = &mut attend => return done.map(|()| ended),
+                () = stop.pulled() => {
+                    self.pass.cancel();
+                    ended.verdict = Verdict::Cancelled;
+                }
+            }
+        }
+        attend.await?;
         Ok(ended)
     }
 
@@ -93,48 +199,192 @@ impl Keeper {
     pub(crate) async fn close(&self) -> Result<Vec<Made>, RecordError> {
         self.pass.close().await
     }
+
+    /// The call at which the program did not repeat itself.
+    pub(crate) fn diverged(&self) -> Option<Diverged> {
+        lock(&self.diverged).clone()
+    }
+
+    async fn answer(&self, asked: Asked, answers: &mpsc::Sender<Answered>) -> Done {
+        let answer = match self.look_up(&asked).await {
+            Ok(answer) => answer,
+            Err(Stopped::Refused(told)) => Err(refusal(told)),
+            Err(Stopped::Unrecorded(error)) => return Err(error),
+            Err(Stopped::Diverged(diverged)) => {
+                let refusal = strayed(&diverged);
+                lock(&self.diverged).get_or_insert(diverged);
+                Err(refusal)
+            }
+            // Nobody listens any more; the question stands.
+            Err(Stopped::Released) => return Ok(()),
+        };
+        let answered = Answered {
+            number: asked.number,
+            answer,
+        };
+        // A program that has ended no longer listens.
+        let _ = answers.send(answered).await;
+        Ok(())
+    }
+
+    /// A program that is run again must ask the same again.
+    fn compare(&self, asked: &Asked) {
+        let compared = self.pass.tape().compare(asked.number, what(&asked.ask), &asked.body);
+        if let Err(diverged) = compared {
+            lock(&self.diverged).get_or_insert(diverged);
+        }
+    }
+
+    async fn look_up(&self, asked: &Asked) -> Result<Result<String, Refusal>, Stopped> {
+        if let Some(diverged) = self.diverged() {
+            return Err(Stopped::Diverged(diverged));
+        }
+        let (number, body) = (asked.number, asked.body.as_str());
+        let what = what(&asked.ask);
+        if let What::Tool { server, tool } = what {
+            return self.pass.call(number, server, tool, body, &[]).await.map(Ok);
+        }
+        let known = self.pass.tape().answer(number, what, body).map_err(Stopped::Diverged)?;
+        if let Some(known) = known {
+            return Ok(known.clone().map_err(refusal));
+        }
+        let answer = match what {
+            What::Search => Box::pin(self.discover.search(body)).await,
+            What::Describe => Box::pin(self.discover.describe(body)).await,
+            What::List | What::Tool { .. } => Box::pin(self.discover.list(body)).await,
+        };
+        let answer = answer.map_err(told);
+        let kept = answer.as_ref().map(String::as_str);
+        let entries = self.pass.tape().answered(number, what, body, kept);
+        if !entries.is_empty() {
+            let (session, execution) = self.ids;
+            let written = Box::pin(self.store.keep(session, execution, entries)).await;
+            written.map_err(Stopped::Unrecorded)?;
+        }
+        Ok(answer.map_err(refusal))
+    }
+}
+
+/// How long an execution does nothing but wait for people.
+struct Still<'a> {
+    run: Option<&'a Run>,
+    /// When it has for long enough.
+    long: Option<Instant>,
+    unrepeatable: watch::Receiver<Option<String>>,
+    is_told: bool,
+}
+
+impl<'a> Still<'a> {
+    fn new(rest: &Rest, run: Option<&'a Run>) -> Still<'a> {
+        Still {
+            run,
+            long: None,
+            unrepeatable: rest.unrepeatable.heard(),
+            is_told: false,
+        }
+    }
+
+    /// It waits for something else.
+    fn stir(&mut self, held: &watch::Sender<Option<usize>>) {
+        self.long = None;
+        held.send_if_modified(|held| held.take().is_some());
+        if let Some(run) = self.run {
+            run.stir();
+        }
+    }
+
+    /// Whether it has waited long enough; from the first time that this is asked.
+    fn is_long(&mut self) -> bool {
+        *self.long.get_or_insert_with(|| Instant::now() + PATIENCE) <= Instant::now()
+    }
+
+    /// Waits until it has waited long enough, or it is known then that it cannot be run again.
+    async fn changed(&mut self) {
+        match self.long {
+            Some(long) if long <= Instant::now() => {
+                if self.unrepeatable.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            Some(long) => tokio::time::sleep_until(long).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Calls in the order of their numbers: a long one arrives after those that were made behind it.
+#[derive(Debug, Default)]
+struct Order {
+    last: u32,
+    early: BTreeMap<u32, Asked>,
+}
+
+impl Order {
+    /// The calls whose turn it is now that this one is here.
+    fn next(&mut self, asked: Asked) -> Vec<Asked> {
+        self.early.insert(asked.number, asked);
+        let mut ready = Vec::with_capacity(1);
+        while let Some(asked) = self.early.remove(&(self.last + 1)) {
+            self.last += 1;
+            ready.push(asked);
+        }
+        ready
+    }
+}
+
+/// What a call is for, as the tape has it.
+pub(crate) fn what(ask: &Ask) -> What<&str> {
+    match ask {
+        Ask::Tool { server, tool } => What::Tool { server, tool },
+        Ask::Search => What::Search,
+        Ask::Describe => What::Describe,
+        Ask::List => What::List,
+    }
+}
+
+/// Whether calls are under way, and each of them waits for a person.
+fn only_people(under_way: usize, waiting: Waiting) -> bool {
+    under_way > 0 && waiting.open == under_way && waiting.at_the_desk == under_way
 }
 
 /// A call whose task broke is never answered, and its program would wait for ever.
-fn settled(done: Result<Result<(), RecordError>, tokio::task::JoinError>) -> Result<(), RunError> {
+fn settled(done: Result<Done, tokio::task::JoinError>) -> Result<(), RunError> {
     done.map_err(RunError::Unanswered)?.map_err(RunError::Record)
 }
 
-async fn answer(
-    pass: &Pass<Arc<Store>>,
-    discover: &Discover,
-    asked: Asked,
-    answers: &mpsc::Sender<Answered>,
-) -> Result<(), RecordError> {
-    let answer = match &asked.ask {
-        Ask::Tool { server, tool } => match pass.call(asked.number, server, tool, &asked.body).await {
-            Ok(result) => Ok(result),
-            Err(Stopped::Refused(refusal)) => Err(Refusal {
-                code: refusal.code.to_owned(),
-                message: refusal.message,
-                rule: refusal.rule,
-                hint: refusal.hint,
-            }),
-            Err(Stopped::Unrecorded(error)) => return Err(error),
-        },
-        Ask::Search => discover.search(&asked.body).await.map_err(told),
-        Ask::Describe => discover.describe(&asked.body).await.map_err(told),
-        Ask::List => discover.list(&asked.body).await.map_err(told),
-    };
-    let answered = Answered {
-        number: asked.number,
-        answer,
-    };
-    // A program that has ended no longer listens.
-    let _ = answers.send(answered).await;
-    Ok(())
+pub(crate) fn refusal(told: Told) -> Refusal {
+    Refusal {
+        code: told.code,
+        message: told.message,
+        rule: told.rule,
+        hint: told.hint,
+        retry_after_ms: told.retry_after_ms,
+    }
 }
 
-fn told(error: ErrorReport) -> Refusal {
+/// What a program is told that does not repeat itself: it is failed whatever it makes of this.
+pub(crate) fn strayed(diverged: &Diverged) -> Refusal {
     Refusal {
+        code: "replay.diverged".to_owned(),
+        message: diverged.to_string(),
+        rule: None,
+        hint: Some(DIVERGED_HINT.to_owned()),
+        retry_after_ms: None,
+    }
+}
+
+/// What to do about a program that does not repeat itself.
+pub(crate) const DIVERGED_HINT: &str = "a program that waits for a person must do the same when it is run again: run it anew, without threads and without depending on addresses or file times";
+
+fn told(error: ErrorReport) -> Told {
+    Told {
         code: error.code,
         message: error.message,
         rule: error.rule,
         hint: error.hint,
+        retry_after_ms: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,28 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ringfence_check::{Tools, TypeCheck};
-use ringfence_gateway::{Credentials, EgressSettings, Gateway, Keep, Learnt, Options, Servers, Spawner, Upstreams};
+use ringfence_gateway::{
+    Credentials, EgressSettings, Gateway, Keep, Learnt, Options, ScreenError, Servers, Sight, Spawner, Tenants,
+    Upstreams,
+};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
 use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Store};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::ask::Front;
+use crate::bells::Bells;
 use crate::discover::Discover;
 use crate::guest::Guests;
 use crate::rules::Ruled;
 use crate::runs::Runs;
-use crate::session::Sessions;
+use crate::session::{Session, Sessions};
 use crate::sinks::{self, Sink};
+use crate::skills::nested::Nests;
+use crate::skills::{Library, Whose};
+use crate::standing::{self, Standing};
 use crate::sweep;
 use crate::switch::{self, Switches};
+use crate::tidy::Share;
+use crate::workspace::Disk;
 
 /// Sandboxes of one kind that wait warm.
 const MOST_IDLE: usize = 32;
@@ -88,6 +96,9 @@ pub enum OpenError {
     /// What dead processes left.
     #[error(transparent)]
     Sweep(#[from] ringfence_store::SweepError),
+    /// What is hidden in skills.
+    #[error(transparent)]
+    Data(#[from] ScreenError),
 }
 
 /// The engine.
@@ -97,7 +108,10 @@ pub struct Engine {
     pub(crate) lease: Lease,
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Arc<Pool>,
-    gateway: Option<Arc<Gateway>>,
+    /// The door, also where there are no tool servers: skills are called through it.
+    door: Arc<Gateway>,
+    pub(crate) library: Library,
+    pub(crate) nests: Nests,
     /// Who is asked for addresses, and whose word is taken for names: the same for all sessions.
     pub(crate) egress: EgressSettings,
     guests: Arc<Guests>,
@@ -107,7 +121,15 @@ pub struct Engine {
     pub(crate) runs: Arc<Runs>,
     pub(crate) ruled: Ruled,
     pub(crate) places: Semaphore,
-    closing: AtomicBool,
+    pub(crate) bells: Bells,
+    /// Held while a session that keeps files is looked for: of two requests, one finds what the other opened.
+    pub(crate) reopening: tokio::sync::Mutex<()>,
+    /// Held while an execution that had no process is taken up.
+    pub(crate) taking: tokio::sync::Mutex<()>,
+    pub(crate) standing: Standing,
+    /// Rates that the sessions of a principal share.
+    pub(crate) tenants: Tenants,
+    closing: watch::Sender<bool>,
     /// The place of a request that says nothing of its own, made once: only such places are kept warm.
     pub(crate) usual: OnceLock<Arc<Spec>>,
     /// Sessions that another process asked to stop.
@@ -130,6 +152,7 @@ impl Engine {
         if let Some(front) = &engine.settings.front {
             let (front, stopped) = (front.clone(), lock(&engine.stopped).take());
             Engine::attend(&engine, &front, stopped);
+            Engine::attend_waiting(&engine, front.idle);
         }
         Ok(engine)
     }
@@ -141,28 +164,36 @@ impl Engine {
         let store = Arc::new(Store::open_to(&settings.home, &near, far).await?);
         let lease = Lease::acquire(&settings.home)?;
         sweep::after_the_dead(&store).await?;
+        sweep::old_results(&settings.home.join("results"));
         let worker = worker.await.map_err(|_| LaunchError::Abandoned)??;
         let native = Arc::new(Native::with_worker(worker, &sweep::group_name(lease.id()))?);
         for path in native.remains() {
             lease.note(Resource::Cgroup { path })?;
         }
         let (switches, runs) = (Switches::default(), Arc::new(Runs::default()));
-        let stopped = switch::listen(&store, &lease, &switches, &runs)?;
+        let bells = Bells::default();
+        let stopped = switch::listen(&store, &lease, &switches, &runs, &bells)?;
         let pool = Arc::new(Pool::new(Arc::clone(&native), MOST_IDLE));
         let guests = Arc::new(Guests::new(
             Arc::clone(&native),
             settings.server_policies.clone(),
             settings.python.clone(),
-            settings.home.join("workspaces"),
+            settings.home.join("scratch"),
         ));
-        let gateway = gateway(&settings, &guests);
-        Ok(Engine {
+        let door = door(&settings, &guests);
+        let told = settings.front.as_ref().map(|front| Sight::of(&front.policy));
+        let sight = told.unwrap_or_else(Sight::usual)?;
+        let library = Library::new(store.skills(), Arc::clone(&door), sight);
+        let standing = Standing::new(&settings.home);
+        let engine = Engine {
             settings,
             store,
             lease,
             native,
             pool,
-            gateway,
+            door,
+            library,
+            nests: Nests::default(),
             egress: EgressSettings::system(),
             guests,
             checks: Mutex::default(),
@@ -171,10 +202,20 @@ impl Engine {
             runs,
             ruled: Ruled::default(),
             places: Semaphore::new(MOST_AT_ONCE),
-            closing: AtomicBool::new(false),
+            bells,
+            reopening: tokio::sync::Mutex::default(),
+            taking: tokio::sync::Mutex::default(),
+            standing,
+            tenants: Tenants::default(),
+            closing: watch::Sender::new(false),
             usual: OnceLock::new(),
             stopped: Mutex::new(Some(stopped)),
-        })
+        };
+        engine.sweep_workspaces(Share::START).await;
+        if let Err(error) = standing::recover(&engine.store, &engine.settings.home).await {
+            tracing::warn!(%error, "an answer given for good has no rule yet; people are asked again");
+        }
+        Ok(engine)
     }
 
     /// The store, for whoever shows what is in it.
@@ -189,17 +230,46 @@ impl Engine {
 
     /// The mechanisms that exist: a policy that needs another is refused when a session opens.
     pub fn built() -> Built {
-        Built::foundation().with(Mechanism::Tools).with(Mechanism::Network)
+        Built::foundation()
+            .with(Mechanism::Tools)
+            .with(Mechanism::Network)
+            .with(Mechanism::Approvals)
+            .with(Mechanism::Aliases)
+            .with(Mechanism::SecretRedaction)
+            .with(Mechanism::ReturnCaps)
+            .with(Mechanism::RowCaps)
+            .with(Mechanism::KeptWorkspace)
+    }
+
+    /// The door that every call of code leaves through.
+    pub(crate) fn door(&self) -> &Arc<Gateway> {
+        &self.door
     }
 
     /// The door, where there are tool servers.
     pub fn gateway(&self) -> Option<&Arc<Gateway>> {
-        self.gateway.as_ref()
+        Some(&self.door).filter(|_| !self.settings.servers.is_empty())
     }
 
-    /// The tools, as `policy` shows them.
-    pub fn discover(&self, policy: Arc<Policy>, language: ringfence_catalog::Language) -> Discover {
-        Discover::new(self.gateway.clone(), policy, language)
+    /// The tools and the skills of `who`, in a session also its own, as `policy` shows them.
+    pub fn discover(
+        &self,
+        who: Principal,
+        session: Option<SessionId>,
+        policy: Arc<Policy>,
+        language: ringfence_catalog::Language,
+    ) -> Discover {
+        let whose = Whose {
+            principal: who,
+            session,
+        };
+        Discover::new(&self.door, &self.library, Some(whose), policy, language)
+    }
+
+    /// The same for a program of a session, under the policy that it runs under.
+    pub(crate) fn discover_in(&self, session: &Session, language: ringfence_catalog::Language) -> Discover {
+        let whose = Some(Whose::of(session));
+        Discover::new(&self.door, &self.library, whose, Arc::clone(&session.policy), language)
     }
 
     /// The end of the process comes next: what was recorded stays, and nothing more is waited for.
@@ -209,7 +279,9 @@ impl Engine {
             lease,
             native,
             pool,
-            gateway,
+            door,
+            library,
+            settings,
             guests,
             checks,
             ..
@@ -217,10 +289,11 @@ impl Engine {
         for (_, check) in checks.into_inner().unwrap_or_else(PoisonError::into_inner) {
             check.end().await;
         }
-        if let Some(gateway) = gateway {
-            gateway.upstreams().close();
+        drop(library);
+        if !settings.servers.is_empty() {
+            door.upstreams().close();
             guests.gone().await;
-            if let Err(error) = gateway.learnt().save() {
+            if let Err(error) = door.learnt().save() {
                 tracing::warn!(%error, "types learnt from results could not be kept");
             }
         }
@@ -231,8 +304,10 @@ impl Engine {
                 tracing::warn!(%error, "the next start will sweep what is gone already");
             }
         }
-        drop(lease);
+        sweep::old_recordings(&store).await;
+        // Who finds the lease dead goes on with what the database has: it has everything by then.
         store.leave().await;
+        drop(lease);
     }
 
     /// The same for an engine that others hold: once they have let go of it.
@@ -263,14 +338,29 @@ impl Engine {
         check
     }
 
-    /// Where the places on disk of a session are made.
+    /// Where the places on disk of a session are made that end with it.
     pub(crate) fn folders(&self, session: SessionId) -> PathBuf {
-        self.settings.home.join("workspaces").join(session.to_string())
+        self.settings.home.join("scratch").join(session.to_string())
+    }
+
+    /// Where the places on disk of an execution that has a sandbox of its own in a session are made.
+    pub(crate) fn folders_of(&self, execution: ExecutionId) -> PathBuf {
+        self.settings.home.join("workspaces").join(execution.to_string())
     }
 
     /// Where the files are kept that an execution left.
     pub(crate) fn artifacts(&self, execution: ExecutionId) -> PathBuf {
         self.settings.home.join("artifacts").join(execution.to_string())
+    }
+
+    /// The data folder.
+    pub fn home(&self) -> &Path {
+        &self.settings.home
+    }
+
+    /// Where the whole of what was cut is kept, for who has only what a command printed.
+    pub(crate) fn results(&self, execution: ExecutionId) -> PathBuf {
+        self.settings.home.join("results").join(execution.to_string())
     }
 
     /// Makes sandboxes ready for requests that say nothing of their own.
@@ -279,7 +369,8 @@ impl Engine {
             return Ok(());
         };
         // A policy that cannot be held is refused to whoever asks, not here.
-        if let Ok(spec) = self.spec(&front.policy, &self.settings.home.join("workspaces"), false)
+        let folders = self.settings.home.join("scratch");
+        if let Ok(spec) = self.spec(&front.policy, Disk::passing(&folders), false)
             && self.is_usual(&spec)
         {
             self.pool.warm(&spec, language, count).await?;
@@ -294,11 +385,17 @@ impl Engine {
 
     /// Whether no more requests are taken.
     pub fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        *self.closing.borrow()
     }
 
     pub(crate) fn close_door(&self) {
-        self.closing.store(true, Ordering::Release);
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until no more requests are taken.
+    pub(crate) async fn leaving(&self) {
+        // The sender is the engine's own.
+        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
     }
 }
 
@@ -306,15 +403,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The door to the configured servers; without any there is none.
-fn gateway(settings: &Settings, guests: &Arc<Guests>) -> Option<Arc<Gateway>> {
-    if settings.servers.is_empty() {
-        return None;
-    }
+/// The door to the configured servers.
+fn door(settings: &Settings, guests: &Arc<Guests>) -> Arc<Gateway> {
     let options = Options {
         spawner: Some(Arc::clone(guests) as Arc<dyn Spawner>),
         ..Options::new(Arc::clone(&settings.environment))
     };
     let upstreams = Upstreams::new(settings.servers.clone(), Keep::new(&settings.home), options);
-    Some(Arc::new(Gateway::new(upstreams, Learnt::open(&settings.home))))
+    Arc::new(Gateway::new(upstreams, Learnt::open(&settings.home)))
 }

@@ -5,6 +5,8 @@ use ringfence_journal::{ExecutionId, SessionId, Status, Truncated, Usage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::shown::Whole;
+
 /// An execution that is over.
 #[derive(Debug, Serialize)]
 pub struct Execution {
@@ -28,7 +30,7 @@ pub struct Execution {
     pub diagnostics: Vec<Location>,
     /// Tool calls.
     pub calls: Vec<CallReport>,
-    /// New and changed files.
+    /// Files that are to go out, then new and changed ones.
     pub files: Vec<FileReport>,
     /// What it tried and was refused.
     pub violations: Vec<ViolationReport>,
@@ -38,6 +40,12 @@ pub struct Execution {
     pub usage: Usage,
     /// What it cost and saved a model.
     pub tokens: Option<TokenReport>,
+    /// What was cut, whole and clean, for whoever asks for it.
+    #[serde(skip)]
+    pub whole: Option<Box<Whole>>,
+    /// The most bytes that its reader is shown.
+    #[serde(skip)]
+    pub most: Option<usize>,
     /// What held each rule.
     pub enforcement: Vec<ringfence_journal::Enforcement>,
     /// The policy in force.
@@ -85,7 +93,7 @@ pub struct TokenReport {
     pub avoided: u64,
 }
 
-/// A file that is new or changed.
+/// A file that is new or changed, or that the program wants to go out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileReport {
     /// Its path below the workspace.
@@ -94,8 +102,14 @@ pub struct FileReport {
     pub bytes: u64,
     /// Its digest.
     pub sha256: String,
-    /// `created` or `changed`.
+    /// `created`, `changed`, or `same` for one that goes out as it came.
     pub change: &'static str,
+    /// Whether the program wants it to go out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub emitted: bool,
+    /// What the program says it is, such as `text/csv`, where it wants it to go out.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
 }
 
 /// Something tried and refused.

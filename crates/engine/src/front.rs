@@ -3,17 +3,26 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ringfence_journal::{ExecutionId, Principal, SessionId};
-use ringfence_sandbox::Language;
+use ringfence_gateway::ScreenError;
+use ringfence_hygiene::{Keep, TextCap};
+use ringfence_journal::{ApprovalId, ExecutionId, Principal, SessionId};
+use ringfence_policy::RelPath;
+use ringfence_sandbox::{Language, Stop};
+use ringfence_store::{ApprovalState, Approvals};
 use tokio::sync::mpsc;
 
 use crate::ask::{Ask, Front, Seat};
+use crate::attempt::{Attempt, Company};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
-use crate::request::{Input, Out, RunCode, Source};
-use crate::runs::{Ear, Ends, Part, Progress, Run, WaitError};
-use crate::session::{Called, Place, Session};
+use crate::refusal::Refusal;
+use crate::request::{Input, Out, Reader, RunCode, Source};
+use crate::resume::Taken;
+use crate::runs::{Ear, Ends, News, Part, Patience, Progress, Run, WaitError};
+use crate::session::{Called, Open, Place, Session};
+use crate::shown::{cleaned, limits};
+use crate::workspace::NoSeat;
 
 /// How often what nobody uses any more is looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -24,47 +33,72 @@ impl Engine {
     }
 
     /// Begins an execution. What is wrong with the request is its result.
-    pub fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
+    pub async fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
         let front = self.front()?;
         if self.is_closing() {
             return Err(RunError::Closed);
         }
         let execution = ExecutionId::generate()?;
-        let seat = self.seat(front, who, &ask);
+        let seat = Box::pin(self.seat(front, who, &ask)).await;
         let (mut session, seat) = match seat {
             Ok((policy, Seat::In(open, base))) => {
                 let session = open.session(execution, policy, Arc::clone(&base));
                 (session, Ok(Seat::In(open, base)))
             }
             Ok((policy, Seat::Alone)) => (self.alone(who, execution, policy)?, Ok(Seat::Alone)),
-            Err(refusal) => (self.alone(who, execution, Arc::clone(&front.policy))?, Err(refusal)),
+            Err(NoSeat::Failed(error)) => return Err(error),
+            Err(NoSeat::Refused(refusal)) => (self.alone(who, execution, Arc::clone(&front.policy))?, Err(refusal)),
         };
         session.draft.clone_from(&ask.draft);
         let files = self.artifacts(execution);
-        let (run, mut stop) = self.runs.add(execution, session.id, who, files)?;
+        let (run, stop) = self.runs.add(execution, session.through(), who, files)?;
+        let request = request(&session, ask, &run);
+        self.set_off((run, stop), seat, session, request, Attempt::first());
+        Ok(execution)
+    }
+
+    /// Sees a run through to its end, beside everything else.
+    pub(crate) fn set_off(
+        self: &Arc<Self>,
+        (run, mut stop): (Arc<Run>, Stop),
+        seat: Result<Seat, Refusal>,
+        session: Session,
+        request: RunCode,
+        attempt: Attempt,
+    ) {
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             let ends = Ends(run);
-            let request = request(&session, ask, &ends.0);
             let mut ear = Ear(Arc::clone(&ends.0));
-            let place = tokio::select! {
-                biased;
-                () = stop.pulled() => None,
-                place = engine.places.acquire() => place.ok(),
+            let mut company = Company {
+                live: &mut ear,
+                stop: &mut stop,
+                run: Some(&*ends.0),
             };
-            let result = match (place, seat) {
-                (_, Err(refusal)) => engine.refuse(session, refusal).await,
-                (None, Ok(_)) => engine.taken_back(session).await,
-                (Some(_), Ok(Seat::Alone)) => Box::pin(engine.run_alone(session, request, &mut ear, &mut stop)).await,
-                (Some(_), Ok(Seat::In(open, _))) => {
-                    let ran = Box::pin(engine.run_open(&open, session, request, &mut ear, &mut stop)).await;
+            let result = match seat {
+                Err(refusal) => engine.refuse(session, refusal).await,
+                Ok(Seat::Alone) => Box::pin(engine.run_alone(session, request, attempt, &mut company)).await,
+                Ok(Seat::In(open, _)) => {
+                    let ran = Box::pin(engine.run_open(&open, session, request, attempt, &mut company)).await;
                     open.touch();
+                    if matches!(ran, Err(RunError::Left)) {
+                        // Another process goes on with the session: it is not ended here.
+                        engine.sessions.take(open.id);
+                    } else if open.kept.is_some() && open.name.is_none() {
+                        // Nobody may ever ask for it again; its files wait for whoever does.
+                        engine.close_or_say(open.id, "done").await;
+                    }
                     ran
                 }
             };
-            engine.over(&ends.0, result);
+            match result {
+                Err(RunError::Left) => {
+                    engine.runs.let_go(ends.0.id);
+                    ends.0.end(Err(Arc::new(RunError::Left)));
+                }
+                result => engine.over(&ends.0, result),
+            }
         });
-        Ok(execution)
     }
 
     /// Notes the end of a run, and makes room where too much is kept.
@@ -74,22 +108,80 @@ impl Engine {
     }
 
     /// Waits until an execution is over, for `at_most` so long.
-    pub async fn wait(&self, who: Principal, id: ExecutionId, at_most: Duration) -> Result<Progress, WaitError> {
-        match self.runs.find(who, id) {
-            Some(run) => Ok(run.wait(at_most).await),
-            None => Err(self.no_longer(who, id).await),
+    pub async fn wait(
+        self: &Arc<Self>,
+        who: Principal,
+        id: ExecutionId,
+        at_most: Duration,
+    ) -> Result<Progress, WaitError> {
+        self.wait_until(who, id, at_most, Patience::End).await
+    }
+
+    /// The same, where waiting for people is as good as an end.
+    pub async fn wait_until(
+        self: &Arc<Self>,
+        who: Principal,
+        id: ExecutionId,
+        at_most: Duration,
+        patience: Patience,
+    ) -> Result<Progress, WaitError> {
+        let run = match self.runs.find(who, id) {
+            Some(run) => run,
+            None => match self.take_up(who, id).await? {
+                Taken::Up(run) => run,
+                Taken::Waits(running) => return Ok(Progress::Running(*running)),
+            },
+        };
+        let mut progress = run.wait(at_most, patience == Patience::People).await;
+        if let Progress::Running(running) = &mut progress {
+            let (stdout, stderr) = run.news();
+            running.stdout = self.told(&run, stdout).await?;
+            running.stderr = self.told(&run, stderr).await?;
+            running.approvals = self.inquiries(id).await?;
+            let standing = self.store.recording_state(id).await;
+            let standing = standing.map_err(|error| WaitError::Unread(error.to_string()))?;
+            let spoiled = standing.and_then(|standing| standing.spoiled);
+            running.unrepeatable = running.unrepeatable.take().or(spoiled);
         }
+        Ok(progress)
+    }
+
+    /// What clients may see of what a run printed.
+    async fn told(&self, run: &Run, news: News) -> Result<String, WaitError> {
+        let unread = |error: ScreenError| WaitError::Unread(error.to_string());
+        let (screen, session) = (&run.through.screen, run.through.session);
+        let sight = screen.sight(&run.through.policy()).await.map_err(unread)?;
+        let clean = cleaned(&news.text);
+        // What is cleaned may be shorter.
+        let from = cleaned(news.text.get(..news.from).unwrap_or_default()).len();
+        let seen = screen.show_text((&self.store, session), &sight, &clean, from).await;
+        let shown = seen.map_err(unread)?.shown.unwrap_or_default();
+        let most = sight.rules().bytes.and_then(|bytes| usize::try_from(bytes.get()).ok());
+        let limits = limits(&sight, most.unwrap_or(usize::MAX));
+        Ok(TextCap::clean(&shown, limits, Keep::Ends, None).shown)
+    }
+
+    /// The questions that an execution of `who` waits for.
+    pub async fn waits_for(&self, who: Principal, id: ExecutionId) -> Result<Vec<ApprovalId>, WaitError> {
+        let pending = Approvals {
+            principal: Some(who),
+            execution: Some(id),
+            state: Some(ApprovalState::Pending),
+            ..Approvals::default()
+        };
+        let pending = self.store.approvals(pending).await;
+        let pending = pending.map_err(|error| WaitError::Unread(error.to_string()))?;
+        Ok(pending.iter().map(|approval| approval.question.id).collect())
     }
 
     /// Ends an execution; how it ended is heard by waiting.
-    pub async fn cancel(&self, who: Principal, id: ExecutionId) -> Result<(), WaitError> {
-        match self.runs.find(who, id) {
-            Some(run) => {
-                run.cancel();
-                Ok(())
-            }
-            None => Err(self.no_longer(who, id).await),
-        }
+    pub async fn cancel(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<(), WaitError> {
+        let run = match self.runs.find(who, id) {
+            Some(run) => run,
+            None => self.take_back(who, id).await?,
+        };
+        run.cancel();
+        Ok(())
     }
 
     /// A part of what an execution left, while it is kept.
@@ -97,17 +189,25 @@ impl Engine {
         let Some(run) = self.runs.find(who, id) else {
             return Err(self.no_longer(who, id).await);
         };
-        let Progress::Ended(Ok(execution)) = run.wait(Duration::ZERO).await else {
+        let Progress::Ended(Ok(execution)) = run.wait(Duration::ZERO, false).await else {
             return Ok(None);
         };
+        let whole = execution.whole.as_deref().cloned().unwrap_or_default();
         Ok(match part {
-            Part::Stdout => Some(execution.stdout.clone().into_bytes()),
-            Part::Stderr => Some(execution.stderr.clone().into_bytes()),
-            Part::Value => execution.value.as_ref().map(|value| value.get().as_bytes().to_vec()),
+            Part::Stdout => Some(whole.stdout.unwrap_or_else(|| execution.stdout.clone()).into_bytes()),
+            Part::Stderr => Some(whole.stderr.unwrap_or_else(|| execution.stderr.clone()).into_bytes()),
+            Part::Value => {
+                let shown = || execution.value.as_ref().map(|value| value.get().to_owned());
+                whole.value.or_else(shown).map(String::into_bytes)
+            }
             Part::File(path) => {
                 let path = run.files.join(path.as_str());
                 match tokio::task::spawn_blocking(move || std::fs::read(path)).await {
-                    Ok(Ok(bytes)) => Some(bytes),
+                    Ok(Ok(bytes)) => {
+                        let shown = self.shown_file(&run.through, bytes).await;
+                        let shown = shown.map_err(|error| WaitError::Unread(error.to_string()))?;
+                        Some(shown.map_err(WaitError::HeldBack)?)
+                    }
                     Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => None,
                     Ok(Err(error)) => return Err(WaitError::Unread(error.to_string())),
                     Err(error) => return Err(WaitError::Unread(error.to_string())),
@@ -116,8 +216,18 @@ impl Engine {
         })
     }
 
+    /// What the program said of a file that it let go out.
+    pub async fn media_type(&self, who: Principal, id: ExecutionId, path: &RelPath) -> Option<String> {
+        let run = self.runs.find(who, id)?;
+        let Progress::Ended(Ok(execution)) = run.wait(Duration::ZERO, false).await else {
+            return None;
+        };
+        let file = execution.files.iter().find(|file| file.path == path.as_str())?;
+        file.media_type.clone()
+    }
+
     /// What the journal knows of an execution whose result is not kept here.
-    async fn no_longer(&self, who: Principal, id: ExecutionId) -> WaitError {
+    pub(crate) async fn no_longer(&self, who: Principal, id: ExecutionId) -> WaitError {
         let unread = |error: ringfence_store::ReadError| WaitError::Unread(error.to_string());
         let found = match self.store.execution(id).await {
             Ok(Some(found)) => found,
@@ -150,13 +260,29 @@ impl Engine {
         };
         self.runs.under_way(Some(id)).iter().for_each(|run| run.cancel());
         let place = std::mem::replace(&mut *open.place.lock().await, Place::Gone);
+        if open.kept.is_some() {
+            return self.leave_kept(&open, place).await;
+        }
         match place {
             Place::New | Place::Gone => Ok(()),
-            Place::Bare => self.close_session((id, &open.folders), reason).await,
+            Place::Bare | Place::Packed(_) => self.close_session((id, &open.folders), reason).await,
             Place::Stands(sandbox) => {
                 let (gone, written) = tokio::join!(sandbox.end(), self.close_session((id, &open.folders), reason));
                 gone?;
                 written
+            }
+        }
+    }
+
+    /// The end of a session here whose files stay.
+    async fn leave_kept(&self, open: &Open, place: Place) -> Result<(), RunError> {
+        match place {
+            Place::New | Place::Gone => Ok(()),
+            Place::Bare | Place::Packed(_) => self.park(open).await,
+            Place::Stands(sandbox) => {
+                let gone = sandbox.end().await;
+                self.park(open).await?;
+                Ok(gone?)
             }
         }
     }
@@ -170,8 +296,11 @@ impl Engine {
             }
         };
         if tokio::time::timeout(patience, all).await.is_err() {
-            for run in self.runs.under_way(None) {
+            let under_way = self.runs.under_way(None);
+            for run in &under_way {
                 run.cancel();
+            }
+            for run in under_way {
                 run.over().await;
             }
         }
@@ -245,5 +374,7 @@ fn request(session: &Session, ask: Ask, run: &Run) -> RunCode {
         require_hard: false,
         timeout: ask.timeout,
         client: ask.trace.as_ref().map(crate::ask::Trace::client),
+        reader: Reader::Client,
+        session: None,
     }
 }

@@ -78,6 +78,7 @@ impl Guests {
         let options = Options {
             python: self.python.clone(),
             folders: Some(self.folders.join(spawn.server)),
+            ..Options::default()
         };
         let env = spawn
             .env
@@ -103,6 +104,7 @@ impl Guests {
             door: None,
             wall: None,
             network: None,
+            again: None,
         };
         let (switch, mut stop) = Stop::new();
         let server = spawn.server.to_owned();

@@ -1,5 +1,5 @@
 //! What is kept, for whoever shows it: sessions, executions, the journal as it grows, access tokens.
 
 pub use ringfence_store::{
-    AccessToken, Execution, Executions, Numbered, Owner, ReadError, Scope, Session, Sessions, Tail, Target,
+    AccessToken, Execution, Executions, Numbered, Owner, ReadError, Scope, Session, Sessions, Tail, Target, Workspace,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ringfence_gateway::{Barred, Crossed, Egress, Vault};
-use ringfence_sandbox::{Ended, Network, Tunnel};
+use ringfence_gateway::{Barred, Crossed, Egress, Vault, Whereabouts};
+use ringfence_sandbox::{Ended, NETWORK_PORT, NETWORK_TRUST, Network, Tunnel};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -39,7 +39,10 @@ impl Engine {
         let egress = Arc::new(egress);
         let (connections, tunnels) = mpsc::channel(ROOM);
         let network = Network {
-            env: egress.environment(),
+            env: egress.environment(Whereabouts {
+                port: NETWORK_PORT,
+                trust: NETWORK_TRUST,
+            }),
             trust: egress.trust().to_owned(),
             tunnels: connections,
         };
@@ -51,6 +54,7 @@ impl Engine {
         let (credentials, environment) = (&self.settings.credentials, &self.settings.environment);
         let vault = Vault::find(&self.settings.home, environment);
         let settings = self.egress.clone().holding(credentials, environment, &vault)?;
+        let settings = settings.screened(Arc::clone(&session.screen));
         let ids = (session.id, session.execution);
         let made = Egress::new(settings, Arc::clone(&session.policy), Arc::clone(&self.store), ids);
         let first = session.way_out.get_or_init(|| made);

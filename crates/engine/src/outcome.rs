@@ -23,15 +23,9 @@ const KILLED: i32 = 137;
 pub(crate) fn judge(ended: &Ended) -> Judged {
     match (ended.verdict, &ended.outcome) {
         (Verdict::Limit(limit), _) => limit_reached(limit),
-        (Verdict::Cancelled, _) => plain(
-            Status::Cancelled,
-            CANCELLED,
-            "cancelled",
-            "the execution was stopped",
-            None,
-        ),
+        (Verdict::Cancelled, _) => cancelled(),
         (Verdict::Finished, Some(outcome)) => claimed(outcome),
-        (Verdict::Finished | Verdict::Died, _) => plain(
+        (Verdict::Finished | Verdict::Died | Verdict::Released { .. }, _) => plain(
             Status::Killed,
             KILLED,
             "sandbox.died",
@@ -54,6 +48,16 @@ fn plain(status: Status, exit_code: i32, code: &str, message: &str, hint: Option
         error: Some(error),
         diagnostics: Vec::new(),
     }
+}
+
+pub(crate) fn cancelled() -> Judged {
+    plain(
+        Status::Cancelled,
+        CANCELLED,
+        "cancelled",
+        "the execution was stopped",
+        None,
+    )
 }
 
 fn limit_reached(limit: Limit) -> Judged {
@@ -102,13 +106,7 @@ fn claimed(outcome: &Outcome) -> Judged {
             diagnostics,
         },
         OutcomeKind::OutOfMemory => limit_reached(Limit::Memory),
-        OutcomeKind::Cancelled => plain(
-            Status::Cancelled,
-            CANCELLED,
-            "cancelled",
-            "the execution was stopped",
-            None,
-        ),
+        OutcomeKind::Cancelled => cancelled(),
         OutcomeKind::SyntaxError => {
             let message = diagnostics.first().map_or_else(
                 || "the source is not a program".to_owned(),
@@ -122,7 +120,8 @@ fn claimed(outcome: &Outcome) -> Judged {
         | OutcomeKind::NoSuchProgram
         | OutcomeKind::ImportRefused
         | OutcomeKind::NotJson
-        | OutcomeKind::Stuck => {
+        | OutcomeKind::Stuck
+        | OutcomeKind::Diverged => {
             let not_found = outcome.kind == OutcomeKind::NoSuchProgram;
             let exit_code = if not_found { NOT_FOUND } else { outcome.exit_code };
             let error = outcome.error.as_ref().map(report);

@@ -4,20 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_journal::{
-    By, Event, ExecutionId, FileOut, Kind, Output, RecordError, Recorder as _, SessionId, Status, Text, files_out,
-    output_parts,
+    By, Event, ExecutionId, FileOut, Kind, RecordError, Recorder as _, SessionId, Status, Text, files_out,
 };
-use ringfence_policy::JournalOutput;
-use ringfence_sandbox::{Collected, Ended};
+use ringfence_sandbox::Collected;
 use ringfence_store::{Opening, Resource};
 use tokio::sync::mpsc;
 
+use crate::attempt::{Attempt, Over};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::session::Session;
+use crate::words::Noted;
+use crate::workspace::Kept;
 
 impl Engine {
     pub(crate) async fn record(&self, session: &Session, kind: Kind) -> Result<(), RunError> {
@@ -35,24 +36,35 @@ impl Engine {
             backend: Text::clean("native"),
             enforcement: session.enforcement.clone(),
             durable: session.policy.audit().durable,
-            uid: None,
+            uid: session.kept.as_ref().and_then(|kept| kept.user),
+            keeping: session.kept.as_ref().map(Kept::keeping),
         };
         self.store.open_session(&self.lease, opening).await?;
         Ok(())
     }
 
-    /// Removes what a session had on disk, and writes its end down.
+    /// Writes the end of a session down, and removes what it had on disk.
     pub(crate) async fn close_session(&self, (id, folders): (SessionId, &Path), reason: &str) -> Result<(), RunError> {
-        match std::fs::remove_dir_all(folders) {
-            Ok(()) => self.forget_folder(folders),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(folder = %folders.display(), %error, "a workspace could not be removed"),
-        }
         let reason = Text::clean(reason);
+        // A session that is another process's by now is not ended here, and its folder stays.
         self.store
             .record(Event::host(id, None, Kind::SessionClosed { reason }))
             .await?;
+        self.remove_scratch(folders);
+        self.forget_skills(id).await;
         Ok(())
+    }
+
+    /// Removes what ends with a session.
+    pub(crate) fn remove_scratch(&self, folders: &Path) {
+        if !folders.exists() {
+            return;
+        }
+        let mut budget = u64::MAX;
+        match ringfence_sandbox::folder::remove(folders, &mut budget) {
+            Ok(_) => self.forget_folder(folders),
+            Err(error) => tracing::warn!(folder = %folders.display(), %error, "a workspace could not be removed"),
+        }
     }
 
     /// A folder that is about to be made: a crash in between leaves nothing behind.
@@ -84,6 +96,19 @@ impl Engine {
         Ok(report::refused(&session, refusal))
     }
 
+    /// What a program wanted to go out and is not let out.
+    pub(crate) async fn record_withheld(&self, session: &Session, collected: &Collected) -> Result<(), RunError> {
+        for one in report::withheld(collected) {
+            let kind = Kind::Violation {
+                what: Text::clean(&one.kind),
+                detail: Text::clean(&one.detail),
+                rule: Text::clean(&one.rule),
+            };
+            self.record(session, kind).await?;
+        }
+        Ok(())
+    }
+
     /// What left the sandbox.
     pub(crate) async fn record_files(&self, session: &Session, collected: &Collected) -> Result<(), RunError> {
         let files: Vec<FileOut> = collected
@@ -105,10 +130,11 @@ impl Engine {
     pub(crate) async fn journal_end(
         &self,
         session: &Session,
-        ended: &Ended,
-        execution: &Execution,
+        over: &Over,
+        attempt: &Attempt,
         closed: Option<&str>,
     ) -> Result<(), RunError> {
+        let ended = &over.ended;
         if ended.more_violations > 0 {
             let kind = Kind::Violation {
                 what: Text::clean("syscall"),
@@ -130,19 +156,11 @@ impl Engine {
             };
             self.record(session, kind).await?;
         }
-        if session.policy.audit().output == JournalOutput::All {
-            use ringfence_journal::Stream;
-            for (stream, text) in [(Stream::Stdout, &execution.stdout), (Stream::Stderr, &execution.stderr)] {
-                for kind in output_parts(stream, text.as_bytes()) {
-                    self.record(session, kind).await?;
-                }
-            }
+        // First, and not with the end: the session may be closed in the commit of that.
+        if let Some(why) = attempt.tape.spoiled().filter(|_| attempt.is_kept()) {
+            self.store.spoil(session.execution, why).await?;
         }
-        let output = (session.policy.audit().output != JournalOutput::None).then(|| Output {
-            stdout: Text::clean(&execution.stdout),
-            stderr: Text::clean(&execution.stderr),
-        });
-        let end = self.record(session, report::ended(session, execution, output));
+        let end = self.record_end(session, over, attempt);
         match closed {
             None => end.await,
             Some(reason) => {
@@ -154,15 +172,27 @@ impl Engine {
         }
     }
 
+    /// The end itself, and what is kept to run the execution again.
+    async fn record_end(&self, session: &Session, over: &Over, attempt: &Attempt) -> Result<(), RunError> {
+        let end = report::ended(session, &over.execution, over.output.clone());
+        if !attempt.is_kept() {
+            return self.record(session, end).await;
+        }
+        let event = Event::host(session.id, Some(session.execution), end);
+        let outcome = over.outcome.to_bytes()?;
+        self.store.record_end(event, outcome, attempt.tape.rest()).await?;
+        Ok(())
+    }
+
     /// A request that was taken back before it got its turn.
-    pub(crate) async fn taken_back(&self, session: Session) -> Result<Execution, RunError> {
+    pub(crate) async fn taken_back(&self, session: &Session) -> Result<Execution, RunError> {
         let refusal = Refusal {
             code: "cancelled",
             message: "cancelled before anything started".to_owned(),
             rule: "cancelled".to_owned(),
             hint: None,
         };
-        let execution = self.refuse(session.elsewhere()?, refusal).await?;
+        let execution = self.refuse(session.clone().elsewhere()?, refusal).await?;
         Ok(Execution {
             status: Status::Cancelled,
             exit_code: 130,
@@ -171,14 +201,24 @@ impl Engine {
     }
 }
 
-/// Writes down what a program tries, when it tries it.
-pub(crate) async fn note_attempts(
+/// Writes down what a program does beside its output, when it does it.
+pub(crate) async fn note_all(
     store: Arc<ringfence_store::Store>,
     session: SessionId,
     execution: ExecutionId,
-    mut attempts: mpsc::UnboundedReceiver<ringfence_sandbox::Violation>,
+    is_kept: bool,
+    mut notes: mpsc::UnboundedReceiver<Noted>,
 ) -> Result<(), RecordError> {
-    while let Some(attempt) = attempts.recv().await {
+    while let Some(note) = notes.recv().await {
+        let attempt = match note {
+            Noted::Tried(attempt) => attempt,
+            Noted::Unrepeatable(why) => {
+                if is_kept {
+                    store.spoil(execution, &why).await?;
+                }
+                continue;
+            }
+        };
         let kind = Kind::Violation {
             what: Text::clean(attempt.kind),
             detail: Text::clean(&attempt.detail),

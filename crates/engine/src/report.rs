@@ -1,11 +1,12 @@
 //! What an execution is told as: its events' parts, and the result that people and programs get.
 
 use ringfence_check::Location;
-use ringfence_gateway::Made;
+use ringfence_gateway::{Diverged, Made};
 use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
 use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
 use serde_json::value::RawValue;
 
+use crate::door::DIVERGED_HINT;
 use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
@@ -18,6 +19,12 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
             language,
             file_name,
             source,
+        }
+        | Program::Function {
+            language,
+            file_name,
+            source,
+            ..
         } => {
             let name = match language {
                 Language::TypeScript => "typescript",
@@ -59,6 +66,7 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
             output_bytes: Some(limits.output.get()),
         },
         client: request.client.clone(),
+        parent: session.parent,
     }
 }
 
@@ -84,6 +92,17 @@ pub(crate) fn task_kind(program: &Program) -> TaskKind {
             language,
             file_name,
             source,
+        },
+        Program::Function {
+            language,
+            file_name,
+            source,
+            input,
+        } => TaskKind::Function {
+            language,
+            file_name,
+            source,
+            input,
         },
         Program::Shell { file_name, source } => TaskKind::Shell { file_name, source },
         Program::Named(program) => TaskKind::Program { program },
@@ -177,6 +196,24 @@ pub(crate) fn called(session: &Session, answered: Result<Box<RawValue>, ErrorRep
     }
 }
 
+/// One that was ended while it waited without a sandbox.
+pub(crate) fn cancelled(session: &Session) -> Execution {
+    assemble(session, outcome::cancelled())
+}
+
+/// A program that is run again and does not repeat itself is failed, whatever it says of itself.
+pub(crate) fn strayed(execution: &mut Execution, diverged: &Diverged) {
+    execution.status = ringfence_journal::Status::Failed;
+    execution.exit_code = 1;
+    execution.value = None;
+    execution.error = Some(ErrorReport {
+        code: "replay.diverged".to_owned(),
+        message: diverged.to_string(),
+        hint: Some(DIVERGED_HINT.to_owned()),
+        rule: None,
+    });
+}
+
 /// A program with type errors, which was not started.
 pub(crate) fn ill_typed(session: &Session, found: Vec<Location>) -> Execution {
     let first = found.first().map_or_else(String::new, |first| {
@@ -214,6 +251,8 @@ fn assemble(session: &Session, judged: Judged) -> Execution {
         truncated: Truncated::default(),
         usage: Usage::default(),
         tokens: None,
+        whole: None,
+        most: None,
         enforcement: session.enforcement.clone(),
         policy: session.policy_ref.clone(),
     }
@@ -254,6 +293,7 @@ pub(crate) fn result(
             rule: "proc.syscalls".to_owned(),
         });
     }
+    violations.extend(withheld(collected));
     Execution {
         value: value.and_then(Result::ok),
         stdout: String::from_utf8_lossy(&output.0).into_owned(),
@@ -270,6 +310,16 @@ pub(crate) fn result(
         },
         ..assemble(session, judged)
     }
+}
+
+/// What a program wanted to go out and is not let out, each with the rule that holds it.
+pub(crate) fn withheld(collected: &Collected) -> impl Iterator<Item = ViolationReport> {
+    collected.withheld.iter().map(|(path, why)| ViolationReport {
+        kind: "file".to_owned(),
+        detail: format!("{path}: {why}"),
+        // Only plain files leave, whatever the policy says.
+        rule: if *why == "fs.deny" { "fs.deny" } else { "fs.plain" }.to_owned(),
+    })
 }
 
 /// The kind of a violation that is a tool call; its event is `call_refused`.
@@ -303,13 +353,21 @@ pub(crate) fn add_calls(execution: &mut Execution, calls: &[Made]) {
         rule: call.rule.clone().unwrap_or_default(),
     }));
     execution.usage.calls = calls.len() as u64;
+}
+
+/// What an execution costs its reader, beside what its calls would have.
+pub(crate) fn count_tokens(execution: &mut Execution) {
+    if execution.calls.is_empty() {
+        return;
+    }
     let value = execution.value.as_ref().map_or("", |value| value.get());
     let text = [value, &execution.stdout, &execution.stderr];
     let returned = text
         .iter()
         .map(|text| ringfence_catalog::tokens::count(text) as u64)
         .sum();
-    let results: u64 = calls.iter().map(|call| call.bytes_in + call.bytes_out).sum();
+    let calls = execution.calls.iter();
+    let results: u64 = calls.map(|call| call.bytes_in + call.bytes_out).sum();
     execution.tokens = Some(TokenReport {
         returned,
         avoided: (results / TOKEN).saturating_sub(returned),
@@ -320,11 +378,14 @@ fn file_report(file: &ringfence_sandbox::FoundFile) -> FileReport {
     let change = match file.change {
         Change::Created => "created",
         Change::Changed => "changed",
+        Change::Same => "same",
     };
     FileReport {
         path: file.path.as_str().to_owned(),
         bytes: file.bytes,
         sha256: file.sha256.clone(),
         change,
+        emitted: file.emitted.is_some(),
+        media_type: file.emitted.clone(),
     }
 }

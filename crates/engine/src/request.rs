@@ -30,6 +30,23 @@ pub struct RunCode {
     pub timeout: Option<Duration>,
     /// Who asked for it, if a client did.
     pub client: Option<Client>,
+    /// Who reads what comes of it.
+    pub reader: Reader,
+    /// The session of the user's to run in: its id, or a name that opens one; none: one of its own.
+    pub session: Option<String>,
+}
+
+/// Who reads what comes of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// Whoever asked for it: values as they are.
+    Owner,
+    /// The program that called it: what is inside stays as it is.
+    Program,
+    /// A model, by what a command prints: what is cut is in a file.
+    Printed,
+    /// A model, through a front door: what is cut has a link.
+    Client,
 }
 
 impl RunCode {
@@ -45,6 +62,8 @@ impl RunCode {
             require_hard: false,
             timeout: None,
             client: None,
+            reader: Reader::Owner,
+            session: None,
         }
     }
 }
@@ -72,6 +91,17 @@ pub enum Program {
         /// The source.
         source: String,
     },
+    /// Code that defines a function, and what that is called with.
+    Function {
+        /// Any but [`Language::Program`].
+        language: Language,
+        /// What errors call it.
+        file_name: String,
+        /// The source.
+        source: String,
+        /// A JSON object as text.
+        input: String,
+    },
     /// A shell script.
     Shell {
         /// Its `$0`.
@@ -90,15 +120,39 @@ impl Program {
             Program::Code {
                 language: Language::Python,
                 ..
+            }
+            | Program::Function {
+                language: Language::Python,
+                ..
             } => Some(ringfence_catalog::Language::Python),
-            Program::Code { .. } => Some(ringfence_catalog::Language::TypeScript),
+            Program::Code { .. } | Program::Function { .. } => Some(ringfence_catalog::Language::TypeScript),
             Program::Shell { .. } | Program::Named(_) => None,
+        }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Program::Code { file_name, .. }
+            | Program::Function { file_name, .. }
+            | Program::Shell { file_name, .. } => file_name,
+            Program::Named(name) => name,
+        }
+    }
+
+    /// Its text, where it has one.
+    pub(crate) fn source(&self) -> Option<&str> {
+        match self {
+            Program::Code { source, .. } | Program::Function { source, .. } | Program::Shell { source, .. } => {
+                Some(source)
+            }
+            Program::Named(_) => None,
         }
     }
 
     pub(crate) fn language(&self) -> Language {
         match self {
-            Program::Code { language, .. } => *language,
+            Program::Code { language, .. } | Program::Function { language, .. } => *language,
             Program::Shell { .. } | Program::Named(_) => Language::Program,
         }
     }

@@ -15,7 +15,7 @@ use crate::engine::{Engine, lock};
 use crate::error::RunError;
 use crate::execution::ErrorReport;
 use crate::refusal::Refusal;
-use crate::session::{Session, policy_ref};
+use crate::session::{Open, Session, policy_ref};
 
 /// The keys of a policy that a change may have.
 const CHANGEABLE: [&str; 4] = ["net", "tools", "data", "approvals"];
@@ -23,6 +23,9 @@ const CHANGEABLE: [&str; 4] = ["net", "tools", "data", "approvals"];
 /// The rules of one session.
 #[derive(Debug)]
 pub(crate) struct Rules {
+    session: SessionId,
+    /// Where they are found, until they are gone.
+    found_in: Ruled,
     now: Mutex<Now>,
     /// Whether its place has a way to the network.
     networked: bool,
@@ -34,10 +37,12 @@ pub(crate) struct Rules {
 struct Now {
     generation: u64,
     policy: Arc<Policy>,
-    live: Option<Held>,
+    /// The execution that runs, and those that it called.
+    live: Vec<(u64, Held)>,
+    begun: u64,
 }
 
-/// The execution that runs in a session: where its rules are held.
+/// An execution that runs in a session: where its rules are held.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Held {
     pub(crate) pass: Option<Arc<Pass<Arc<Store>>>>,
@@ -47,7 +52,7 @@ pub(crate) struct Held {
 }
 
 /// The sessions that have rules in this process, for as long as somebody holds them.
-pub(crate) type Ruled = Mutex<HashMap<SessionId, Weak<Rules>>>;
+pub(crate) type Ruled = Arc<Mutex<HashMap<SessionId, Weak<Rules>>>>;
 
 /// Rules that are in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,13 +75,16 @@ pub enum ChangeError {
 }
 
 impl Rules {
-    pub(crate) fn new(policy: Arc<Policy>) -> Rules {
+    fn new(session: SessionId, policy: Arc<Policy>, generation: u64, found_in: Ruled) -> Rules {
         Rules {
+            session,
+            found_in,
             networked: policy.net().enabled == Some(true),
             now: Mutex::new(Now {
-                generation: 1,
+                generation,
                 policy,
-                live: None,
+                live: Vec::new(),
+                begun: 0,
             }),
             changing: tokio::sync::Mutex::default(),
         }
@@ -85,6 +93,13 @@ impl Rules {
     /// The policy of requests that say nothing of their own.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         Arc::clone(&lock(&self.now).policy)
+    }
+
+    /// The policy of a request that said this of its own. What it said was allowed beside other rules; what is not by now falls
+    /// away.
+    pub(crate) fn policy_of(&self, draft: Option<&Value>) -> Arc<Policy> {
+        let base = self.policy();
+        asked_policy(&Ceiling::of(&base), &base, draft).unwrap_or(base)
     }
 
     /// The same, and the most that a request may ask for beside it: an operator who changed the rules has said what that is.
@@ -100,27 +115,34 @@ impl Rules {
 
     /// An execution begins; its rules hold until the answer is dropped.
     pub(crate) fn begin(self: &Arc<Self>, live: Held) -> Begun {
-        lock(&self.now).live = Some(live);
-        Begun(Arc::clone(self))
+        let mut now = lock(&self.now);
+        now.begun += 1;
+        let number = now.begun;
+        now.live.push((number, live));
+        Begun(Arc::clone(self), number)
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        lock(&self.found_in).remove(&self.session);
     }
 }
 
 /// An execution that runs under a session's rules.
-pub(crate) struct Begun(Arc<Rules>);
+pub(crate) struct Begun(Arc<Rules>, u64);
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        lock(&self.0.now).live = None;
+        lock(&self.0.now).live.retain(|(number, _)| *number != self.1);
     }
 }
 
 impl Engine {
     /// Rules of a session, to be found by its id.
-    pub(crate) fn ruled(&self, session: SessionId, policy: Arc<Policy>) -> Arc<Rules> {
-        let rules = Arc::new(Rules::new(policy));
-        let mut all = lock(&self.ruled);
-        all.retain(|_, rules| rules.strong_count() > 0);
-        all.insert(session, Arc::downgrade(&rules));
+    pub(crate) fn ruled(&self, session: SessionId, policy: Arc<Policy>, generation: u64) -> Arc<Rules> {
+        let rules = Arc::new(Rules::new(session, policy, generation, Arc::clone(&self.ruled)));
+        lock(&self.ruled).insert(session, Arc::downgrade(&rules));
         rules
     }
 
@@ -150,8 +172,8 @@ impl Engine {
             (now.generation, now.policy) = (generation, Arc::clone(&policy));
             now.live.clone()
         };
-        if let Some(live) = live {
-            self.put_in_force(&live, &policy).await;
+        for (_, live) in live {
+            self.put_in_force(&live, &policy, generation).await;
         }
         Ok(Changed {
             generation,
@@ -159,24 +181,54 @@ impl Engine {
         })
     }
 
+    /// Other rules for a session that was opened again, in which nothing runs yet.
+    pub(crate) async fn rule_by(&self, open: &Open, policy: Arc<Policy>) -> Result<(), RunError> {
+        let rules = &open.rules;
+        let _turn = rules.changing.lock().await;
+        let generation = {
+            let now = lock(&rules.now);
+            if now.policy.digest() == policy.digest() {
+                return Ok(());
+            }
+            now.generation + 1
+        };
+        let named = policy_ref(&policy);
+        let json = policy.to_json().to_string();
+        self.store.keep_policy(named.clone(), json).await?;
+        let kind = Kind::PolicyChanged {
+            generation,
+            policy: named,
+        };
+        self.note(open.id, kind).await?;
+        let mut now = lock(&rules.now);
+        (now.generation, now.policy) = (generation, policy);
+        Ok(())
+    }
+
     /// An execution begins under its session's rules. It may have waited for its turn while they changed.
     pub(crate) async fn under_rules(&self, session: &Session, held: Held) -> Option<Begun> {
         let rules = session.rules.as_ref()?;
         let _turn = rules.changing.lock().await;
         let begun = rules.begin(held.clone());
-        let now = rules.policy();
+        let (now, generation) = {
+            let now = lock(&rules.now);
+            (Arc::clone(&now.policy), now.generation)
+        };
+        // They may have changed while nothing ran.
+        session.past.ruled(generation);
         if !Arc::ptr_eq(&now, &session.base) {
-            self.put_in_force(&held, &now).await;
+            self.put_in_force(&held, &now, generation).await;
         }
         Some(begun)
     }
 
-    async fn put_in_force(&self, live: &Held, policy: &Arc<Policy>) {
+    async fn put_in_force(&self, live: &Held, policy: &Arc<Policy>, generation: u64) {
         // What the request asked for is more than the new rules allow: then it has these.
         let own = asked_policy(&Ceiling::of(policy), policy, live.draft.as_ref());
         let policy = own.unwrap_or_else(|_| Arc::clone(policy));
         if let Some(pass) = &live.pass {
             pass.change(Arc::clone(&policy));
+            pass.ruled(generation);
         }
         if let Some(egress) = &live.egress {
             egress.change(policy).await;

@@ -4,62 +4,80 @@
 //! does, its sandbox ends, its output is cut to the limit, and the answer says what held each rule.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use ringfence_gateway::{Crossed, Pass};
+use ringfence_gateway::{Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
-use ringfence_policy::Policy;
-use ringfence_sandbox::{Collected, Door, Ended, Options, Sandbox, Spec, Stop, Task};
+use ringfence_policy::{PiiMode, Policy, Secrets};
+use ringfence_sandbox::{Collected, Door, Emit, Ended, Options, Sandbox, Spec, Task, Verdict};
 
-use crate::door::{self, Keeper};
+use crate::asker::{Asker, Code};
+use crate::attempt::{Attempt, AttemptKind, Company, Over, Ran};
+use crate::door::{self, Keeper, Rest, Ways};
+use crate::durable::{Outcome, Tries};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
 use crate::network::{self, Outside};
-use crate::record::note_attempts;
+use crate::record::note_all;
 use crate::refusal::Refusal;
 use crate::report;
-use crate::request::{Input, Out, RunCode, Source};
+use crate::request::{Input, Out, Reader, RunCode, Source};
 use crate::rules::Held;
 use crate::session::Session;
+use crate::skills::nested::{self, Around, Orders};
 use crate::words::{Kept, Live};
+use crate::workspace::{Disk, keeps};
 
 impl Engine {
-    /// Runs `request` to its end in a session of its own, showing output to `live` as it comes.
+    /// Runs `request` to its end, in a session of its own or in the one that it names, showing output to `live` as it comes.
     pub async fn run(&self, request: RunCode, live: &mut dyn Live) -> Result<Execution, RunError> {
+        if request.session.is_some() || keeps(&request.policy) {
+            return Box::pin(self.run_kept(request, live)).await;
+        }
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
         let (_switch, mut stop) = self.switch(ids.0);
         let (principal, policy) = (self.settings.principal, Arc::clone(&request.policy));
-        let session = Session::new(ids, principal, policy, self.folders(ids.0));
-        self.run_alone(session, request, live, &mut stop).await
+        let session = Session {
+            past: Arc::new(self.tenants.past(principal)),
+            ..Session::new(ids, principal, policy, self.folders(ids.0))
+        };
+        let stop = &mut stop;
+        let mut company = Company { live, stop, run: None };
+        self.run_alone(session, request, Attempt::first(), &mut company).await
     }
 
+    /// Runs to its end what has a session of its own, through as many sandboxes as it takes.
     pub(crate) async fn run_alone(
         &self,
         mut session: Session,
         mut request: RunCode,
-        live: &mut dyn Live,
-        stop: &mut Stop,
+        mut attempt: Attempt,
+        company: &mut Company<'_>,
     ) -> Result<Execution, RunError> {
-        let spec = match self.spec(&session.policy, &session.folders, request.require_hard) {
+        let spec = match self.spec(&session.policy, Disk::passing(&session.folders), request.require_hard) {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
         };
         session.enforcement = self.enforcement(&spec, &session.policy);
-        let found = Box::pin(self.type_errors(&session, &request.program)).await;
+        let found = if attempt.is_first() {
+            Box::pin(self.type_errors(&session, &request.program)).await
+        } else {
+            Vec::new()
+        };
         if !found.is_empty() {
             self.open_session(&session).await?;
             let execution = self.not_run(&session, &request, found).await?;
             self.close_session((session.id, &session.folders), "done").await?;
             return Ok(execution);
         }
-        let mut opened = false;
-        let ran = Box::pin(self.in_a_new_place(&session, &spec, &mut request, live, stop, &mut opened)).await;
-        if let Err(error) = &ran {
+        let ran = Box::pin(self.attempts(&session, &spec, &mut request, &mut attempt, company)).await;
+        if let Err(error) = &ran
+            && !matches!(error, RunError::Left)
+        {
             // A sink refuses what is written already; it will refuse the end too, and said why.
             let refused = matches!(error, RunError::Record(RecordError::Sink { .. }));
-            if !opened && !refused {
+            if attempt.is_first() && !refused {
                 self.open_session(&session).await?;
             }
             let reason = format!("failed: {error}");
@@ -71,116 +89,234 @@ impl Engine {
         ran
     }
 
+    async fn attempts(
+        &self,
+        session: &Session,
+        spec: &Arc<Spec>,
+        request: &mut RunCode,
+        attempt: &mut Attempt,
+        company: &mut Company<'_>,
+    ) -> Result<Execution, RunError> {
+        let mut tries = Tries::default();
+        loop {
+            let Some(turn) = self.turn_of(company).await else {
+                return self.given_up(session, attempt, Some("done")).await;
+            };
+            let ran = self.in_a_new_place(session, spec, request, attempt, company).await;
+            drop(turn);
+            let ran = match ran {
+                Err(error) if attempt.is_waiting() && error.may_pass() => {
+                    if self.hold_off(session, &mut tries, &error, company).await? {
+                        continue;
+                    }
+                    return self.given_up(session, attempt, Some("done")).await;
+                }
+                ran => ran?,
+            };
+            match ran {
+                Ran::Over(over) => return Ok(over.execution),
+                Ran::Released { seen, .. } => match self.until_called(session, company).await? {
+                    Some((next, files)) => {
+                        *attempt = Attempt { seen, ..next };
+                        // As they were, not as they are by now.
+                        request.files = files;
+                    }
+                    None => return self.given_up(session, attempt, Some("done")).await,
+                },
+            }
+        }
+    }
+
     async fn in_a_new_place(
         &self,
         session: &Session,
         spec: &Arc<Spec>,
         request: &mut RunCode,
-        live: &mut dyn Live,
-        stop: &mut Stop,
-        opened: &mut bool,
-    ) -> Result<Execution, RunError> {
+        attempt: &mut Attempt,
+        company: &mut Company<'_>,
+    ) -> Result<Ran, RunError> {
         let language = request.program.language();
         if spec.has_folders() {
             self.note_folder(&session.folders)?;
+            if !attempt.is_first() {
+                self.start_over(spec).await?;
+            }
         }
         let mut sandbox = self.place(spec, language, session.principal).await?;
         let before = bring_in(&sandbox, BTreeMap::new(), &request.files)?;
-        // Two records, one commit: nothing happens between them.
-        let (open, started) = tokio::join!(
-            self.open_session(session),
-            self.record(session, report::started(session, request))
-        );
-        open?;
-        *opened = true;
-        started?;
-        let (ended, execution) = self
-            .execute(session, &mut sandbox, request, &before, live, stop)
+        if attempt.is_first() {
+            let nothing = BTreeMap::new();
+            // Two records, one commit: nothing happens between them.
+            let (open, started) = tokio::join!(
+                self.open_session(session),
+                self.start(session, request, attempt, Ok(&nothing))
+            );
+            open?;
+            attempt.kind = AttemptKind::Next;
+            started?;
+        } else {
+            self.go_on(session, attempt).await?;
+        }
+        let ran = self
+            .execute(session, (&mut sandbox, &before), request, attempt, company)
             .await?;
         // The kernel takes the sandbox down, or it is made ready again, while its end is written.
-        let written = self.journal_end(session, &ended, &execution, Some("done"));
-        let (gone, written) = tokio::join!(self.put_back(sandbox, spec, language, session.principal), written);
+        let back = self.put_back(sandbox, spec, language, session.principal);
+        let (gone, written) = match &ran {
+            Ran::Over(over) => tokio::join!(back, self.journal_end(session, over, attempt, Some("done"))),
+            Ran::Released { due, waiting, .. } => {
+                tokio::join!(back, self.suspend(session, attempt, *due, *waiting))
+            }
+        };
         gone?;
         written?;
-        Ok(execution)
+        Ok(ran)
     }
 
-    /// One execution in a sandbox that stands, after its start was written down and before its end is.
+    /// One attempt in a sandbox that stands, after its start was written down and before its end is.
     pub(crate) async fn execute(
         &self,
         session: &Session,
-        sandbox: &mut Sandbox,
+        (sandbox, before): (&mut Sandbox, &BTreeMap<String, String>),
         request: &mut RunCode,
-        before: &BTreeMap<String, String>,
-        live: &mut dyn Live,
-        stop: &mut Stop,
-    ) -> Result<(Ended, Execution), RunError> {
-        let (mut kept, attempts) = Kept::new(live);
-        let noted = tokio::spawn(note_attempts(
+        attempt: &Attempt,
+        company: &mut Company<'_>,
+    ) -> Result<Ran, RunError> {
+        let own = (request.reader == Reader::Owner).then(|| Arc::clone(&session.screen));
+        let (kept, happened) = Kept::new(company.live, attempt.seen, own);
+        let mut kept = kept.telling(attempt.unrepeatable.clone());
+        let noted = tokio::spawn(note_all(
             Arc::clone(&self.store),
             session.id,
             session.execution,
-            attempts,
+            attempt.is_kept(),
+            happened,
         ));
-        let keeper = self.keeper(session, request);
+        let (keeper, orders) = self.keeper(session, request, attempt).unzip();
+        let keeper = keeper.map(Arc::new);
         let (outside, network) = self.outside(session, &request.program)?.unzip();
         let held = Held {
-            pass: keeper.as_ref().map(Keeper::pass),
+            pass: keeper.as_ref().map(|keeper| keeper.pass()),
             egress: outside.as_ref().map(Outside::egress),
             draft: session.draft.clone(),
         };
         let _rules = self.under_rules(session, held).await;
-        let (door, calls, answers) = Door::new(door::ROOM);
+        let (door, calls, answers, held) = Door::new(door::ROOM);
         let task = Task {
             kind: report::task_kind(&request.program),
-            args: std::mem::take(&mut request.args),
+            args: request.args.clone(),
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
             wall: request.timeout,
             network,
+            again: attempt.again.clone(),
         };
-        let run = sandbox.run(task, &mut kept, stop);
-        let (ended, calls, crossed) = match (&keeper, outside) {
+        let (stop, seen_by) = (company.stop.clone(), company.run);
+        let run = sandbox.run(task, &mut kept, company.stop);
+        let (ended, calls, crossed) = match (keeper.as_ref().zip(orders), outside) {
             (None, None) => (run.await?, Vec::new(), Crossed::default()),
             (None, Some(outside)) => {
                 let (ended, crossed) = Box::pin(outside.run(run)).await?;
                 (ended, Vec::new(), crossed)
             }
             // Code has tools and no network.
-            (Some(keeper), _) => {
-                let ended = keeper.run(run, keeper.attend(calls, answers)).await?;
+            (Some((keeper, orders)), _) => {
+                let ways = Ways { calls, answers, held };
+                let around = Around::of(request);
+                let ended = tokio::select! {
+                    ended = keeper.run(run, keeper.attend(ways, seen_by), stop) => ended?,
+                    () = self.nest(session, around, orders) => return Err(RunError::Abandoned),
+                };
                 (ended, keeper.close().await?, Crossed::default())
             }
         };
         sandbox.settle().await?;
+        attempt.tape.heard(&ended.trace);
+        let seen = kept.seen();
         let (stdout, stderr) = kept.finish();
         // Every attempt is in the journal before the end is.
         noted.await.map_err(RunError::Unnoted)??;
-        let collected = self.take_out(session, sandbox, before, &request.out).await?;
+        if let Verdict::Released { due } = ended.verdict {
+            let waiting = ended.unanswered.len();
+            return Ok(Ran::Released { due, waiting, seen });
+        }
+        let place = (&*sandbox, before);
+        let collected = self.take_out(session, place, request, &ended.emitted).await?;
         let mut execution = report::result(session, &ended, &collected, &(stdout, stderr));
         report::add_calls(&mut execution, &calls);
         network::add_crossed(&mut execution, &crossed);
-        Ok((ended, execution))
+        if let Some(diverged) = keeper.as_ref().and_then(|keeper| keeper.diverged()) {
+            report::strayed(&mut execution, &diverged);
+        }
+        let policy = keeper.map_or_else(|| session.policy_now(), |keeper| keeper.pass().policy());
+        self.over_as_shown(session, &policy, request.reader, (ended, execution))
+            .await
+    }
+
+    /// An execution that is over, as its reader sees it.
+    async fn over_as_shown(
+        &self,
+        session: &Session,
+        policy: &Policy,
+        reader: Reader,
+        (ended, execution): (Ended, Execution),
+    ) -> Result<Ran, RunError> {
+        let outcome = Outcome::of(&execution);
+        let (execution, output) = self.shown(session, policy, reader, execution).await?;
+        Ok(Ran::Over(Box::new(Over {
+            ended,
+            outcome,
+            execution,
+            output,
+        })))
     }
 
     /// Whoever answers the calls of a program that can make any.
-    fn keeper(&self, session: &Session, request: &RunCode) -> Option<Keeper> {
+    fn keeper(&self, session: &Session, request: &RunCode, attempt: &Attempt) -> Option<(Keeper, Orders)> {
         let language = request.program.stubs()?;
-        let (gateway, policy) = (Arc::clone(self.gateway()?), Arc::clone(&session.policy));
-        let discover = self.discover(Arc::clone(&policy), language);
+        let (gateway, policy) = (Arc::clone(self.door()), Arc::clone(&session.policy));
+        let discover = self.discover_in(session, language);
         let ids = (session.id, session.execution);
-        let pass = Pass::new(gateway, policy, Arc::clone(&self.store), ids, Arc::clone(&session.past));
-        Some(Keeper::new(Arc::new(pass), discover))
+        let asker = Asker {
+            code: Code::of(&request.program, attempt.is_kept()),
+            ..self.asker(session, request.program.name())
+        };
+        let desk = asker.desk();
+        let pass = Pass::new(Terms {
+            gateway,
+            policy,
+            recorder: Arc::clone(&self.store),
+            session: session.id,
+            execution: session.execution,
+            past: Arc::clone(&session.past),
+            tape: Arc::clone(&attempt.tape),
+            desk,
+            screen: Arc::clone(&session.screen),
+        });
+        let (own, orders) = nested::server(&self.library, session);
+        let rest = Rest {
+            is_kept: attempt.is_kept(),
+            unrepeatable: attempt.unrepeatable.clone(),
+            bells: self.bells.clone(),
+        };
+        let keeper = Keeper::new(
+            Arc::new(pass.with_own(own)),
+            discover,
+            Arc::clone(&self.store),
+            ids,
+            rest,
+        );
+        Some((keeper, orders))
     }
 
     /// The place that a policy needs, or why it cannot be had.
-    pub(crate) fn spec(&self, policy: &Policy, folders: &Path, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
+    pub(crate) fn spec(&self, policy: &Policy, disk: Disk<'_>, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
         let front = self.settings.front.as_ref().map(|front| front.policy.digest());
         let is_usual = front == Some(policy.digest()) && !require_hard;
         if let Some(usual) = self.usual.get().filter(|_| is_usual) {
             return Ok(Arc::clone(usual));
         }
-        let spec = self.new_spec(policy, folders, require_hard)?;
+        let spec = self.new_spec(policy, disk, require_hard)?;
         Ok(if is_usual && spec.is_lasting() {
             Arc::clone(self.usual.get_or_init(|| spec))
         } else {
@@ -193,7 +329,7 @@ impl Engine {
         self.usual.get().is_some_and(|usual| Arc::ptr_eq(usual, spec))
     }
 
-    fn new_spec(&self, policy: &Policy, folders: &Path, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
+    fn new_spec(&self, policy: &Policy, disk: Disk<'_>, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
         if let Some(unbuilt) = policy.unbuilt(&Engine::built()).first() {
             return Err(Refusal {
                 code: "policy.unbuilt",
@@ -204,7 +340,9 @@ impl Engine {
         }
         let options = Options {
             python: self.settings.python.clone(),
-            folders: Some(folders.to_owned()),
+            folders: Some(disk.folders.to_owned()),
+            kept: disk.kept.map(|kept| kept.folder.clone()),
+            user: disk.kept.and_then(|kept| kept.user),
         };
         let spec = Spec::new(policy, &options).map_err(|error| report::cannot_place(&error))?;
         let soft = self.native.soft_rules(&spec);
@@ -224,24 +362,30 @@ impl Engine {
         let by_the_place = self.native.enforcement(spec);
         let tools = self.gateway().map(|_| report::at_the_door("tools"));
         let net = (policy.net().enabled == Some(true)).then(|| report::at_the_door("net"));
+        let data = policy.data_rules();
+        let pii = (data.pii != PiiMode::Off).then(|| report::at_the_door("data.pii"));
+        let secrets = (data.secrets != Secrets::Off).then(|| report::at_the_door("data.secrets"));
         by_the_place
             .iter()
             .map(report::enforcement)
             .chain(tools)
             .chain(net)
+            .chain(pii)
+            .chain(secrets)
             .collect()
     }
 
-    /// What is new in the workspace; written down before it is copied out.
+    /// What is new in the workspace, or is to go out; written down before it is copied out.
     async fn take_out(
         &self,
         session: &Session,
-        sandbox: &Sandbox,
-        before: &BTreeMap<String, String>,
-        out: &Out,
+        (sandbox, before): (&Sandbox, &BTreeMap<String, String>),
+        request: &RunCode,
+        emitted: &[Emit],
     ) -> Result<Collected, RunError> {
-        let collected = sandbox.collect(before, &session.policy.fs().deny)?;
-        let to = match out {
+        let collected = sandbox.collect(before, &session.policy.fs().deny, emitted)?;
+        self.record_withheld(session, &collected).await?;
+        let to = match &request.out {
             Out::Folder(to) => to,
             Out::Kept(to) if !collected.files.is_empty() => {
                 self.note_folder(to)?;
@@ -251,6 +395,9 @@ impl Engine {
         };
         self.record_files(session, &collected).await?;
         sandbox.copy_out(&collected.files, to)?;
+        if request.reader == Reader::Owner {
+            self.reveal_files(session, &collected, to).await?;
+        }
         Ok(collected)
     }
 }
@@ -258,7 +405,7 @@ impl Engine {
 /// How a rule that is only watched here could be held hard.
 fn hard_hint(rule: &str) -> &'static str {
     if rule == "fs.mounts.quota" {
-        "give places at most 256MiB, which are memory with a hard size, or run without `--require-hard`"
+        "give places at most 256MiB and keep none: those are memory with a hard size; or run without `--require-hard`"
     } else {
         "run without `--require-hard`, or where control groups can be written: `ringfence doctor`"
     }

@@ -9,10 +9,12 @@ use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
 use ringfence_policy::RelPath;
 use ringfence_sandbox::Stop;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::approvals::Inquiry;
 use crate::error::RunError;
-use crate::execution::Execution;
+use crate::execution::{ErrorReport, Execution};
+use crate::shown::{Through, Whole};
 use crate::words::{Live, Stream};
 
 /// What is kept at most: runs, bytes of their results, bytes of their files.
@@ -63,6 +65,15 @@ impl Load {
 /// How an execution ended: what came of it, or why nothing did.
 pub type Ending = Result<Arc<Execution>, Arc<RunError>>;
 
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// The end.
+    End,
+    /// The end, or that nothing happens until people have answered.
+    People,
+}
+
 /// Where an execution stands.
 #[derive(Debug, Clone)]
 pub enum Progress {
@@ -79,7 +90,7 @@ pub struct Running {
     pub execution_id: ExecutionId,
     /// Its session.
     pub session_id: SessionId,
-    /// Always `running`.
+    /// `running`, or `waiting_approval` while it does nothing but wait for people.
     pub status: Status,
     /// What it printed since it was last asked.
     pub stdout: String,
@@ -87,6 +98,12 @@ pub struct Running {
     pub stderr: String,
     /// How long it goes on.
     pub elapsed_ms: u64,
+    /// What it waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<Inquiry>,
+    /// Why it could not go on if its process ended, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrepeatable: Option<String>,
 }
 
 /// Why nothing can be said of an execution.
@@ -95,6 +112,17 @@ pub enum WaitError {
     /// There is none, or it is somebody else's.
     #[error("there is no execution `{0}`")]
     Unknown(ExecutionId),
+    /// Another process of this machine runs it.
+    #[error("execution `{0}` runs in another process")]
+    Elsewhere(ExecutionId),
+    /// It cannot be gone on with.
+    #[error("execution `{id}` cannot go on: {why}")]
+    Spoiled {
+        /// Which.
+        id: ExecutionId,
+        /// Why.
+        why: String,
+    },
     /// It is over, and its result is no longer kept.
     #[error("the result of execution `{id}` is no longer kept; it ended as `{}`", status.name())]
     Forgotten {
@@ -103,6 +131,9 @@ pub enum WaitError {
         /// How it ended.
         status: Status,
     },
+    /// It has personal data, and is held back.
+    #[error("{}", .0.message)]
+    HeldBack(ErrorReport),
     /// The journal could not be asked.
     #[error("{0}")]
     Unread(String),
@@ -132,30 +163,58 @@ pub(crate) struct Run {
     ending: watch::Sender<Option<Ending>>,
     /// Where its files are, if it made any.
     pub(crate) files: PathBuf,
-    /// Its place among those of its principal, until it is over.
+    /// Whether it does nothing but wait for people.
+    waits: watch::Sender<bool>,
+    /// Why it could not go on if its process ended, once it waited.
+    unrepeatable: Mutex<Option<String>>,
+    /// Its place among those of its principal, while it runs.
     place: Mutex<Option<OwnedSemaphorePermit>>,
+    places: Arc<Semaphore>,
+    nudge: Notify,
+    /// What clients see it through.
+    pub(crate) through: Through,
 }
 
 #[derive(Default)]
 struct Heard {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
+    stdout: Printed,
+    stderr: Printed,
+}
+
+/// What was printed, and how much of it was told.
+#[derive(Default)]
+struct Printed {
+    bytes: Vec<u8>,
+    told: usize,
+}
+
+/// News of what an execution printed: all of it until here, and where what is new begins.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    pub(crate) text: String,
+    pub(crate) from: usize,
+}
+
+impl Printed {
+    /// Whole lines only: half a line may be half of what must not be seen.
+    fn news(&mut self) -> News {
+        let end = self
+            .bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        if end <= self.told {
+            return News::default();
+        }
+        let lossy = |end: usize| String::from_utf8_lossy(self.bytes.get(..end).unwrap_or_default());
+        let (text, from) = (lossy(end).into_owned(), lossy(self.told).len());
+        self.told = end;
+        News { text, from }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Takes what is whole: half of a character waits for its other half.
-fn take_text(bytes: &mut Vec<u8>) -> String {
-    let cut = match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        _ => bytes.len(),
-    };
-    let rest = bytes.split_off(cut);
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    *bytes = rest;
-    text
 }
 
 impl Run {
@@ -169,6 +228,45 @@ impl Run {
         self.ending.send_replace(Some(ending));
     }
 
+    /// It does nothing but wait for people, for so long that it has no sandbox: others have its place.
+    pub(crate) fn rest(&self) {
+        self.waits.send_replace(true);
+        lock(&self.place).take();
+    }
+
+    /// It does nothing but wait for people, and keeps its sandbox and its place.
+    pub(crate) fn stand(&self, why: Option<&str>) {
+        *lock(&self.unrepeatable) = why.map(str::to_owned);
+        self.waits.send_replace(true);
+    }
+
+    /// It does something else again.
+    pub(crate) fn stir(&self) {
+        self.waits.send_if_modified(std::mem::take);
+    }
+
+    /// Says that it may go on.
+    pub(crate) fn nudge(&self) {
+        self.nudge.notify_one();
+    }
+
+    /// Waits until somebody says so.
+    pub(crate) async fn nudged(&self) {
+        self.nudge.notified().await;
+    }
+
+    /// It goes on, once there is a place for it.
+    pub(crate) async fn rise(&self) {
+        if lock(&self.place).is_some() {
+            return;
+        }
+        // The semaphore is never closed.
+        if let Ok(place) = Arc::clone(&self.places).acquire_owned().await {
+            *lock(&self.place) = Some(place);
+        }
+        self.waits.send_replace(false);
+    }
+
     fn is_over(&self) -> bool {
         self.ending.borrow().is_some()
     }
@@ -180,28 +278,47 @@ impl Run {
         };
         if let Some(Ok(execution)) = &*self.ending.borrow() {
             let value = execution.value.as_ref().map_or(0, |value| value.get().len());
-            load.memory = (execution.stdout.len() + execution.stderr.len() + value) as u64;
+            let whole = execution.whole.as_deref().map_or(0, Whole::weight);
+            load.memory = (execution.stdout.len() + execution.stderr.len() + value + whole) as u64;
             load.disk = execution.files.iter().map(|file| file.bytes).sum();
         }
         load
     }
 
-    pub(crate) async fn wait(&self, at_most: Duration) -> Progress {
-        let mut ending = self.ending.subscribe();
+    /// Waits until it is over, for `at_most` so long; where `soon`, also no longer than until it waits for people.
+    pub(crate) async fn wait(&self, at_most: Duration, soon: bool) -> Progress {
+        let (mut ending, mut waits) = (self.ending.subscribe(), self.waits.subscribe());
         // Out of time is an answer too.
-        let _ = tokio::time::timeout(at_most, ending.wait_for(Option::is_some)).await;
+        let _ = tokio::time::timeout(at_most, async {
+            tokio::select! {
+                _ = ending.wait_for(Option::is_some) => {}
+                _ = waits.wait_for(|waits| *waits), if soon => {}
+            }
+        })
+        .await;
         if let Some(ending) = &*self.ending.borrow() {
             return Progress::Ended(ending.clone());
         }
-        let mut heard = lock(&self.heard);
         Progress::Running(Running {
             execution_id: self.id,
             session_id: self.session,
-            status: Status::Running,
-            stdout: take_text(&mut heard.stdout),
-            stderr: take_text(&mut heard.stderr),
+            status: if *self.waits.borrow() {
+                Status::WaitingApproval
+            } else {
+                Status::Running
+            },
+            stdout: String::new(),
+            stderr: String::new(),
             elapsed_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            approvals: Vec::new(),
+            unrepeatable: lock(&self.unrepeatable).clone(),
         })
+    }
+
+    /// What it printed since somebody asked last.
+    pub(crate) fn news(&self) -> (News, News) {
+        let mut heard = lock(&self.heard);
+        (heard.stdout.news(), heard.stderr.news())
     }
 
     pub(crate) async fn over(&self) {
@@ -218,8 +335,8 @@ impl Live for Ear {
     fn see(&mut self, stream: Stream, bytes: &[u8]) {
         let mut heard = lock(&self.0.heard);
         match stream {
-            Stream::Stdout => heard.stdout.extend_from_slice(bytes),
-            Stream::Stderr => heard.stderr.extend_from_slice(bytes),
+            Stream::Stdout => heard.stdout.bytes.extend_from_slice(bytes),
+            Stream::Stderr => heard.stderr.bytes.extend_from_slice(bytes),
         }
     }
 }
@@ -253,29 +370,68 @@ impl Runs {
     pub(crate) fn add(
         &self,
         id: ExecutionId,
-        session: SessionId,
+        through: Through,
         principal: Principal,
         files: PathBuf,
     ) -> Result<(Arc<Run>, Stop), RunError> {
+        let places = self.places(principal);
+        let place = Arc::clone(&places).try_acquire_owned().map_err(|_| RunError::Crowded)?;
+        Ok(self.insert((id, through, principal), files, places, Some(place)))
+    }
+
+    /// One that goes on after it had no process: it gets a place when there is one.
+    pub(crate) fn take_over(
+        &self,
+        id: ExecutionId,
+        through: Through,
+        principal: Principal,
+        files: PathBuf,
+    ) -> (Arc<Run>, Stop) {
+        let places = self.places(principal);
+        self.insert((id, through, principal), files, places, None)
+    }
+
+    fn places(&self, principal: Principal) -> Arc<Semaphore> {
         let mut kept = lock(&self.0);
         let places = kept.places.entry(principal);
-        let places = places.or_insert_with(|| Arc::new(Semaphore::new(MOST_AT_ONCE)));
-        let place = Arc::clone(places).try_acquire_owned().map_err(|_| RunError::Crowded)?;
+        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(MOST_AT_ONCE))))
+    }
+
+    fn insert(
+        &self,
+        (id, through, principal): (ExecutionId, Through, Principal),
+        files: PathBuf,
+        places: Arc<Semaphore>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> (Arc<Run>, Stop) {
         let (switch, stop) = Stop::new();
         let run = Arc::new(Run {
             id,
-            session,
+            session: through.session,
+            through,
             principal,
             begun: Instant::now(),
             heard: Mutex::default(),
             switch,
             ending: watch::Sender::new(None),
             files,
-            place: Mutex::new(Some(place)),
+            waits: watch::Sender::new(place.is_none()),
+            unrepeatable: Mutex::default(),
+            place: Mutex::new(place),
+            places,
+            nudge: Notify::new(),
         });
+        let mut kept = lock(&self.0);
         kept.by_id.insert(id, Arc::clone(&run));
         kept.order.push_back(id);
-        Ok((run, stop))
+        (run, stop)
+    }
+
+    /// Forgets one that ends elsewhere.
+    pub(crate) fn let_go(&self, id: ExecutionId) {
+        let mut kept = lock(&self.0);
+        kept.by_id.remove(&id);
+        kept.order.retain(|kept| *kept != id);
     }
 
     /// A run is over: where there is too much now, the oldest are forgotten.
@@ -294,6 +450,11 @@ impl Runs {
 
     pub(crate) fn find(&self, who: Principal, id: ExecutionId) -> Option<Arc<Run>> {
         lock(&self.0).by_id.get(&id).filter(|run| run.principal == who).cloned()
+    }
+
+    /// An execution that is seen through here.
+    pub(crate) fn here(&self, id: ExecutionId) -> Option<Arc<Run>> {
+        lock(&self.0).by_id.get(&id).filter(|run| !run.is_over()).cloned()
     }
 
     /// Everything of a session that goes on, or of all.

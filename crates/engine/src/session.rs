@@ -8,20 +8,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{Egress, Past};
+use ringfence_gateway::{Egress, Past, Screen};
 use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Sandbox, Spec};
 use serde_json::Value;
 
 use crate::refusal::Refusal;
+use crate::request::Input;
 use crate::rules::Rules;
+use crate::shown::Through;
+use crate::workspace::Kept;
 
 /// Sessions that one principal may have open.
 const MOST_OPEN: usize = 16;
 const LONGEST_NAME: usize = 64;
 
 /// One execution and the session it is in.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) execution: ExecutionId,
@@ -32,12 +36,21 @@ pub(crate) struct Session {
     /// Where places on disk are made.
     pub(crate) folders: PathBuf,
     pub(crate) past: Arc<Past>,
+    /// What stands for personal data in it.
+    pub(crate) screen: Arc<Screen>,
     pub(crate) way_out: WayOut,
     /// What can be changed while it runs; none where nobody could.
     pub(crate) rules: Option<Arc<Rules>>,
     /// What the request said of its own policy, and the session's rules that it said it beside.
     pub(crate) draft: Option<Value>,
     pub(crate) base: Arc<Policy>,
+    /// What its principal calls the session, where it stays open.
+    pub(crate) name: Option<String>,
+    /// What it keeps beyond its process.
+    pub(crate) kept: Option<Kept>,
+    /// The execution that called this one as a skill, and how deep that makes it.
+    pub(crate) parent: Option<ExecutionId>,
+    pub(crate) depth: usize,
 }
 
 /// What a session has of the network, from its first use on.
@@ -60,9 +73,44 @@ impl Session {
             enforcement: Vec::new(),
             folders,
             past: Arc::default(),
+            screen: Arc::default(),
             way_out: Arc::default(),
             rules: None,
             draft: None,
+            name: None,
+            kept: None,
+            parent: None,
+            depth: 0,
+        }
+    }
+
+    /// What clients see its executions through.
+    pub(crate) fn through(&self) -> Through {
+        Through {
+            screen: Arc::clone(&self.screen),
+            policy: Arc::clone(&self.policy),
+            rules: self.rules.as_ref().map(Arc::downgrade).unwrap_or_default(),
+            draft: self.draft.clone(),
+            session: self.id,
+        }
+    }
+
+    /// The rules as they are by now, for what has no pass.
+    pub(crate) fn policy_now(&self) -> Arc<Policy> {
+        match &self.rules {
+            Some(rules) => rules.policy_of(self.draft.as_ref()),
+            None => Arc::clone(&self.policy),
+        }
+    }
+
+    /// An execution that this one calls.
+    pub(crate) fn called(&self, execution: ExecutionId) -> Session {
+        Session {
+            execution,
+            parent: Some(self.execution),
+            depth: self.depth + 1,
+            kept: None,
+            ..self.clone()
         }
     }
 
@@ -70,6 +118,7 @@ impl Session {
     pub(crate) fn elsewhere(self) -> Result<Session, NoEntropy> {
         Ok(Session {
             id: SessionId::generate()?,
+            kept: None,
             ..self
         })
     }
@@ -86,13 +135,16 @@ pub(crate) fn policy_ref(policy: &Policy) -> PolicyRef {
 pub(crate) struct Open {
     pub(crate) id: SessionId,
     pub(crate) principal: Principal,
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
     pub(crate) past: Arc<Past>,
+    pub(crate) screen: Arc<Screen>,
     pub(crate) way_out: WayOut,
+    /// What it keeps beyond its process.
+    pub(crate) kept: Option<Kept>,
     /// Its sandbox, once there is one; whoever holds it runs.
     pub(crate) place: tokio::sync::Mutex<Place>,
     used: Mutex<Instant>,
@@ -104,6 +156,8 @@ pub(crate) enum Place {
     New,
     /// It is open, without a sandbox.
     Bare,
+    /// It is open, without a sandbox, and these are its files.
+    Packed(Vec<Input>),
     /// It is open.
     Stands(Box<Sandbox>),
     /// It is over.
@@ -111,14 +165,35 @@ pub(crate) enum Place {
 }
 
 impl Open {
+    fn new(who: Principal, name: Option<String>, opening: Opening, past: Past) -> Open {
+        Open {
+            id: opening.id,
+            principal: who,
+            name,
+            rules: opening.rules,
+            spec: opening.spec,
+            folders: opening.folders,
+            enforcement: opening.enforcement,
+            past: Arc::new(past),
+            screen: opening.screen,
+            way_out: Arc::default(),
+            kept: opening.kept,
+            place: tokio::sync::Mutex::new(opening.place),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
     /// An execution in it, under its policy as it is (`base`) or a narrower one.
     pub(crate) fn session(&self, execution: ExecutionId, policy: Arc<Policy>, base: Arc<Policy>) -> Session {
         Session {
             enforcement: self.enforcement.clone(),
             past: Arc::clone(&self.past),
+            screen: Arc::clone(&self.screen),
             way_out: Arc::clone(&self.way_out),
             rules: Some(Arc::clone(&self.rules)),
             base,
+            name: self.name.clone(),
+            kept: self.kept.clone(),
             ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
     }
@@ -139,6 +214,9 @@ pub(crate) struct Opening {
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
+    pub(crate) screen: Arc<Screen>,
+    pub(crate) kept: Option<Kept>,
+    pub(crate) place: Place,
 }
 
 /// The sessions that are open in this process.
@@ -191,10 +269,17 @@ impl Sessions {
     }
 
     /// A new one under this name, or the one that somebody made meanwhile.
-    pub(crate) fn add(&self, who: Principal, name: &str, opening: Opening) -> Result<Arc<Open>, Refusal> {
+    pub(crate) fn add(
+        &self,
+        who: Principal,
+        name: Option<&str>,
+        opening: Opening,
+        past: Past,
+    ) -> Result<Arc<Open>, Refusal> {
         let mut open = lock(&self.0);
         let mut mine = open.values().filter(|one| one.principal == who);
-        if let Some(there) = mine.clone().find(|one| one.name.as_deref() == Some(name)) {
+        let called = |one: &&Arc<Open>| name.is_some() && one.name.as_deref() == name;
+        if let Some(there) = mine.clone().find(called) {
             return Ok(Arc::clone(there));
         }
         if mine.nth(MOST_OPEN - 1).is_some() {
@@ -205,21 +290,21 @@ impl Sessions {
                 hint: Some("go on in one of them, or leave `session_id` out".to_owned()),
             });
         }
-        let new = Arc::new(Open {
-            id: opening.id,
-            principal: who,
-            name: Some(name.to_owned()),
-            rules: opening.rules,
-            spec: opening.spec,
-            folders: opening.folders,
-            enforcement: opening.enforcement,
-            past: Arc::default(),
-            way_out: Arc::default(),
-            place: tokio::sync::Mutex::new(Place::New),
-            used: Mutex::new(Instant::now()),
-        });
+        let new = Arc::new(Open::new(who, name.map(str::to_owned), opening, past));
         open.insert(new.id, Arc::clone(&new));
         Ok(new)
+    }
+
+    /// One that had no process. Its name stays with whoever took it meanwhile.
+    pub(crate) fn take_over(&self, who: Principal, name: Option<&str>, opening: Opening, past: Past) -> Arc<Open> {
+        let mut open = lock(&self.0);
+        let is_taken = open
+            .values()
+            .any(|one| one.principal == who && one.name.as_deref() == name);
+        let name = name.filter(|_| !is_taken).map(str::to_owned);
+        let new = Arc::new(Open::new(who, name, opening, past));
+        open.insert(new.id, Arc::clone(&new));
+        new
     }
 
     /// Takes one out: nothing new starts in it.

@@ -1,19 +1,24 @@
 //! An execution in a session that stays open: its turn, its sandbox, and what becomes of both.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringfence_journal::{Kind, Principal, SessionId, Text};
-use ringfence_sandbox::{Language, Sandbox, Spec, Stop};
+use ringfence_policy::{Policy, RelPath};
+use ringfence_sandbox::{Language, Sandbox, Spec};
 
+use crate::attempt::{Attempt, AttemptKind, Company, Ran};
+use crate::durable::{NO_CODE, TOO_MANY_FILES, Tries};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
 use crate::refusal::Refusal;
 use crate::report;
-use crate::request::RunCode;
+use crate::request::{Input, Program, RunCode, Source};
 use crate::run::bring_in;
+use crate::script::{self, ScriptError};
 use crate::session::{Open, Place, Session};
-use crate::words::Live;
+use crate::workspace::name_taken;
 
 impl Engine {
     /// Waits for the session's turn, and runs in its sandbox.
@@ -22,45 +27,146 @@ impl Engine {
         open: &Open,
         session: Session,
         mut request: RunCode,
-        live: &mut dyn Live,
-        stop: &mut Stop,
+        mut attempt: Attempt,
+        company: &mut Company<'_>,
     ) -> Result<Execution, RunError> {
         let mut place = tokio::select! {
             biased;
-            () = stop.pulled() => return self.taken_back(session).await,
+            () = company.stop.pulled() => return self.given_up(&session, &attempt, None).await,
             place = open.place.lock() => place,
         };
         if matches!(*place, Place::Gone) {
             return self.refuse(session.elsewhere()?, gone(open.id)).await;
         }
         if matches!(*place, Place::New) {
-            self.open_session(&session).await?;
-            *place = Place::Bare;
-        }
-        let found = Box::pin(self.type_errors(&session, &request.program)).await;
-        if !found.is_empty() {
-            return self.not_run(&session, &request, found).await;
-        }
-        let mut sandbox = match std::mem::replace(&mut *place, Place::Bare) {
-            Place::Stands(sandbox) if sandbox.is_sound() => sandbox,
-            Place::Stands(sandbox) => return self.lost_place(open, session, *sandbox, &mut place).await,
-            Place::New | Place::Bare | Place::Gone => {
-                if open.spec.has_folders() {
-                    self.note_folder(&open.folders)?;
+            match self.open_session(&session).await {
+                Ok(()) => *place = Place::Bare,
+                Err(error) => {
+                    let Some(other) = name_taken(&error, open.id) else {
+                        return Err(error);
+                    };
+                    *place = Place::Gone;
+                    self.sessions.take(open.id);
+                    let busy = self.busy(other).await?;
+                    return self.refuse(session.elsewhere()?, busy).await;
                 }
-                Box::new(
-                    self.place(&open.spec, request.program.language(), open.principal)
-                        .await?,
-                )
             }
+        }
+        if attempt.is_first() {
+            let found = Box::pin(self.type_errors(&session, &request.program)).await;
+            if !found.is_empty() {
+                return self.not_run(&session, &request, found).await;
+            }
+        }
+        let mut tries = Tries::default();
+        loop {
+            // The session's turn first: whoever has a place here never waits for it.
+            let Some(turn) = self.turn_of(company).await else {
+                return self.given_up(&session, &attempt, None).await;
+            };
+            let ran = match self.stand(open, &session, &mut place, &request).await {
+                Ok(Ok(mut sandbox)) => {
+                    let ran = self
+                        .turn(open, &session, &mut sandbox, &mut request, &mut attempt, company)
+                        .await;
+                    self.leave_place(open, &mut place, *sandbox, ran, &mut request).await
+                }
+                Ok(Err(refusal)) => return Ok(report::refused(&session, refusal)),
+                Err(error) => Err(error),
+            };
+            drop(turn);
+            let ran = match ran {
+                Err(error) if attempt.is_waiting() && error.may_pass() => {
+                    if self.hold_off(&session, &mut tries, &error, company).await? {
+                        continue;
+                    }
+                    return self.given_up(&session, &attempt, None).await;
+                }
+                ran => ran?,
+            };
+            match ran {
+                Ran::Over(over) => return Ok(over.execution),
+                Ran::Released { seen, .. } => match self.until_called(&session, company).await? {
+                    Some((next, files)) => {
+                        attempt = Attempt { seen, ..next };
+                        request.files = files;
+                    }
+                    None => return self.given_up(&session, &attempt, None).await,
+                },
+            }
+        }
+    }
+
+    /// The session's sandbox: the one that stands, or a new one with its files. Refused: it is gone, and the session with it; or
+    /// what it keeps is too much.
+    async fn stand(
+        &self,
+        open: &Open,
+        session: &Session,
+        place: &mut Place,
+        request: &RunCode,
+    ) -> Result<Result<Box<Sandbox>, Refusal>, RunError> {
+        let files = match std::mem::replace(place, Place::Bare) {
+            Place::Stands(sandbox) if sandbox.is_sound() => return Ok(Ok(sandbox)),
+            Place::Stands(sandbox) if open.kept.is_some() => {
+                // What it keeps is not in it.
+                sandbox.end().await?;
+                Vec::new()
+            }
+            Place::Stands(sandbox) => {
+                self.lost_place(open, session, *sandbox, place).await?;
+                return Ok(Err(gone(open.id)));
+            }
+            Place::Packed(files) => {
+                // As they were when the execution began, not as it left them.
+                self.start_over(&open.spec).await?;
+                files
+            }
+            Place::New | Place::Bare | Place::Gone => Vec::new(),
         };
-        let ran = self.turn(&session, &mut sandbox, &mut request, live, stop).await;
+        if let Some(refusal) = self.too_full(&open.spec).await? {
+            self.record_refusal(session, &refusal).await?;
+            return Ok(Err(refusal));
+        }
+        if open.spec.has_folders() {
+            self.note_folder(&open.folders)?;
+        }
+        let placed = self.place(&open.spec, request.program.language(), open.principal).await;
+        let filled = placed.and_then(|sandbox| {
+            bring_in(&sandbox, BTreeMap::new(), &files)?;
+            Ok(sandbox)
+        });
+        if filled.is_err() && !files.is_empty() {
+            // The next execution finds them.
+            *place = Place::Packed(files);
+        }
+        Ok(Ok(Box::new(filled?)))
+    }
+
+    /// What becomes of the sandbox after an attempt. One that was given up leaves the files that its execution began with.
+    async fn leave_place(
+        &self,
+        open: &Open,
+        place: &mut Place,
+        sandbox: Sandbox,
+        ran: Result<Ran, RunError>,
+        request: &mut RunCode,
+    ) -> Result<Ran, RunError> {
+        if matches!(ran, Ok(Ran::Released { .. })) {
+            *place = Place::Packed(request.files.clone());
+            sandbox.end().await?;
+            return ran;
+        }
         if sandbox.is_sound() {
-            *place = Place::Stands(sandbox);
+            *place = Place::Stands(Box::new(sandbox));
+            return ran;
+        }
+        if open.kept.is_some() {
+            *place = Place::Bare;
+            sandbox.end().await?;
             return ran;
         }
         *place = Place::Gone;
-        drop(place);
         self.sessions.take(open.id);
         let (ended, closed) = tokio::join!(
             sandbox.end(),
@@ -73,41 +179,113 @@ impl Engine {
 
     async fn turn(
         &self,
+        open: &Open,
         session: &Session,
         sandbox: &mut Sandbox,
         request: &mut RunCode,
-        live: &mut dyn Live,
-        stop: &mut Stop,
-    ) -> Result<Execution, RunError> {
-        let before = bring_in(sandbox, sandbox.snapshot()?, &request.files)?;
-        self.record(session, report::started(session, request)).await?;
-        let (ended, execution) = self.execute(session, sandbox, request, &before, live, stop).await?;
-        self.journal_end(session, &ended, &execution, None).await?;
-        Ok(execution)
+        attempt: &mut Attempt,
+        company: &mut Company<'_>,
+    ) -> Result<Ran, RunError> {
+        let there = sandbox.snapshot()?;
+        if attempt.is_first() {
+            let contents = self.contents(open, session, (sandbox, &there), request).await?;
+            let before = bring_in(sandbox, there, &request.files)?;
+            self.start(session, request, attempt, contents.as_ref().map_err(|why| *why))
+                .await?;
+            if let (Ok(contents), true) = (contents, attempt.is_kept()) {
+                // What it began with is what it is run again with.
+                request.files.splice(..0, inputs(contents)?);
+            }
+            attempt.kind = AttemptKind::Next;
+            return self
+                .ran(open, session, (sandbox, &before), request, attempt, company)
+                .await;
+        }
+        // Its files came with the sandbox.
+        self.go_on(session, attempt).await?;
+        self.ran(open, session, (sandbox, &there), request, attempt, company)
+            .await
+    }
+
+    async fn ran(
+        &self,
+        open: &Open,
+        session: &Session,
+        place: (&mut Sandbox, &BTreeMap<String, String>),
+        request: &mut RunCode,
+        attempt: &Attempt,
+        company: &mut Company<'_>,
+    ) -> Result<Ran, RunError> {
+        let ran = self.execute(session, place, request, attempt, company).await?;
+        match &ran {
+            Ran::Over(over) => {
+                self.journal_end(session, over, attempt, None).await?;
+                self.after_run(open, session, over.execution.status).await?;
+            }
+            Ran::Released { due, waiting, .. } => self.suspend(session, attempt, *due, *waiting).await?,
+        }
+        Ok(ran)
+    }
+
+    /// What is in the workspace when an execution begins, where it may be needed to run it again; or why it is not kept: that is too much,
+    /// or nobody is ever asked.
+    async fn contents(
+        &self,
+        open: &Open,
+        session: &Session,
+        (sandbox, there): (&Sandbox, &BTreeMap<String, String>),
+        request: &RunCode,
+    ) -> Result<Result<BTreeMap<String, Vec<u8>>, &'static str>, RunError> {
+        if !matches!(request.program, Program::Code { .. }) {
+            return Ok(Err(NO_CODE));
+        }
+        if open.kept.is_some() && !self.can_be_put_back(&open.spec).await? {
+            return Ok(Err(TOO_MANY_FILES));
+        }
+        if there.is_empty() {
+            return Ok(Ok(BTreeMap::new()));
+        }
+        if !self.may_ask(&session.policy) {
+            return Ok(Err("nobody was to be asked when it began"));
+        }
+        let collected = sandbox.collect(&BTreeMap::new(), &[], &[])?;
+        let size: u64 = collected.files.iter().map(|file| file.bytes).sum();
+        // What is no plain file could not be put back.
+        if size > script::MOST_FILES || !collected.skipped.is_empty() {
+            return Ok(Err(TOO_MANY_FILES));
+        }
+        sandbox.read_all(&collected.files).map(Ok).map_err(RunError::Collect)
+    }
+
+    /// Whether calls under a policy may wait for people. Only tools of servers change.
+    fn may_ask(&self, policy: &Policy) -> bool {
+        policy.may_ask() || self.gateway().is_some() && policy.may_ask_for_drift()
     }
 
     /// The sandbox lived as long as it may, or died: its files are gone, so the session is over.
     async fn lost_place(
         &self,
         open: &Open,
-        session: Session,
+        session: &Session,
         sandbox: Sandbox,
         place: &mut Place,
-    ) -> Result<Execution, RunError> {
+    ) -> Result<(), RunError> {
         *place = Place::Gone;
         self.sessions.take(open.id);
-        let refusal = gone(open.id);
+        self.record_refusal(session, &gone(open.id)).await?;
+        let close = self.close_session((open.id, &open.folders), "its sandbox ended");
+        let (ended, closed) = tokio::join!(sandbox.end(), close);
+        ended?;
+        closed
+    }
+
+    async fn record_refusal(&self, session: &Session, refusal: &Refusal) -> Result<(), RunError> {
         let refused = Kind::Refused {
             code: Text::clean(refusal.code),
             rule: Text::clean(&refusal.rule),
             hint: refusal.hint.as_deref().map(Text::clean),
         };
-        self.record(&session, refused).await?;
-        let close = self.close_session((open.id, &open.folders), "its sandbox ended");
-        let (ended, closed) = tokio::join!(sandbox.end(), close);
-        ended?;
-        closed?;
-        Ok(report::refused(&session, refusal))
+        self.record(session, refused).await
     }
 
     /// A sandbox that is ready for `language`: a warm one where some are kept.
@@ -139,6 +317,19 @@ impl Engine {
         tokio::spawn(async move { pool.give_back(sandbox, language, &who.to_string()).await });
         Ok(())
     }
+}
+
+fn inputs(contents: BTreeMap<String, Vec<u8>>) -> Result<Vec<Input>, RunError> {
+    let input = |(name, bytes): (String, Vec<u8>)| {
+        let name = name
+            .parse::<RelPath>()
+            .map_err(|_| ScriptError::Unreadable("a file has no name"))?;
+        Ok(Input {
+            from: Source::Bytes(bytes),
+            name,
+        })
+    };
+    contents.into_iter().map(input).collect()
 }
 
 fn gone(id: SessionId) -> Refusal {

@@ -2,13 +2,21 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use ringfence_journal::{LeaseId, Text};
-use ringfence_sandbox::remove_remains;
-use ringfence_store::{Removed, Resource, Store, SweepError};
+use jiff::Timestamp;
+use ringfence_journal::{LeaseId, SessionState, Text};
+use ringfence_sandbox::{folder, remove_remains};
+use ringfence_store::{Removed, Resource, Retention, Store, SweepError};
 
 /// Lost sessions that are named in one line.
 const NAMED: usize = 8;
+/// How long the whole of what was cut is kept.
+const RESULTS: Duration = Duration::from_hours(7 * 24);
+/// How often a command looks for recordings that are too old, or too much.
+const TRIM: Duration = Duration::from_hours(1);
+/// Results that are removed in one sweep.
+const LOOKED_AT: usize = 1024;
 
 /// What the control groups of a process are called: found again by its lease even if it died before noting them.
 pub(crate) fn group_name(lease: LeaseId) -> String {
@@ -23,7 +31,7 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
         for resource in dead.resources() {
             match resource {
                 Resource::Cgroup { path } => cgroups += u64::from(remove_group(path)),
-                Resource::Folder { path } => folders += u64::from(fs::remove_dir_all(path).is_ok()),
+                Resource::Folder { path } => folders += u64::from(remove_folder(path)),
                 // A sandbox's processes end with the process that made them: the kernel sees to it.
                 Resource::Process { .. } => {}
             }
@@ -47,7 +55,67 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
             );
         }
     }
+    forget_skills(store).await;
     Ok(())
+}
+
+/// Removes the whole of what was cut for commands, once it is old: a few at a time.
+pub(crate) fn old_results(results: &Path) {
+    let Ok(found) = fs::read_dir(results) else { return };
+    let is_old = |entry: &fs::DirEntry| {
+        let changed = entry.metadata().and_then(|found| found.modified());
+        changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > RESULTS))
+    };
+    for entry in found.flatten().filter(is_old).take(LOOKED_AT) {
+        if let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(folder = %entry.path().display(), %error, "an old result could not be removed");
+        }
+    }
+}
+
+/// Forgets what past executions kept and is too old, or too much: a part of it, and only once in a while, for somebody waits.
+pub(crate) async fn old_recordings(store: &Store) {
+    let mark = store.home().join("run/trimmed");
+    let changed = fs::metadata(&mark).and_then(|found| found.modified());
+    if changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < TRIM)) {
+        return;
+    }
+    if let Err(error) = fs::write(&mark, "") {
+        tracing::debug!(file = %mark.display(), %error, "the next command looks again");
+    }
+    if let Err(error) = store.trim_recordings(Retention::default(), Timestamp::now()).await {
+        tracing::warn!(%error, "what past executions kept could not be trimmed");
+    }
+}
+
+fn remove_folder(path: &Path) -> bool {
+    let mut budget = u64::MAX;
+    let there = path.exists();
+    match folder::remove(path, &mut budget) {
+        Ok(gone) => there && gone,
+        Err(error) => {
+            tracing::warn!(folder = %path.display(), %error, "what a dead process left could not be removed");
+            false
+        }
+    }
+}
+
+/// The skills of sessions that are over go with them; what cannot be removed now is tried at the next start.
+async fn forget_skills(store: &Store) {
+    let skills = store.skills();
+    let sessions = match skills.sessions() {
+        Ok(sessions) => sessions,
+        Err(error) => return tracing::warn!(%error, "skills of sessions cannot be looked at"),
+    };
+    for id in sessions {
+        let is_open = match store.session(id).await {
+            Ok(session) => session.is_some_and(|session| session.state == SessionState::Open),
+            Err(error) => return tracing::warn!(%error, "sessions cannot be looked at"),
+        };
+        if !is_open && let Err(error) = skills.forget_session(id) {
+            tracing::warn!(%error, session = %id, "skills of a session could not be removed");
+        }
+    }
 }
 
 fn remove_group(path: &Path) -> bool {

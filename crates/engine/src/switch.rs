@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use ringfence_journal::{Event, Kind, Recorder as _, SessionId};
 use ringfence_sandbox::Stop;
-use ringfence_store::{Lease, LeaseError, Store};
+use ringfence_store::{Lease, LeaseError, Store, Wake};
 use tokio::sync::{mpsc, watch};
 
+use crate::bells::Bells;
 use crate::engine::{Engine, lock};
 use crate::runs::Runs;
 
@@ -44,23 +45,33 @@ impl Drop for Switch {
     }
 }
 
-/// Hears what other processes ask this one to stop, writes it down, and stops it.
+/// How long a listener that failed waits.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Hears what other processes ask this one to stop, writes it down, and stops it; and what people answered.
 pub(crate) fn listen(
     store: &Arc<Store>,
     lease: &Lease,
     switches: &Switches,
     runs: &Arc<Runs>,
+    bells: &Bells,
 ) -> Result<mpsc::UnboundedReceiver<SessionId>, LeaseError> {
-    let mut stops = store.stops(lease)?;
+    let mut wakes = store.wakes(lease)?;
     let (store, switches, runs) = (Arc::clone(store), Arc::clone(switches), Arc::clone(runs));
+    let bells = bells.clone();
     let (stopped, sessions) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
-            let stop = match stops.next().await {
-                Ok(stop) => stop,
+            let stop = match wakes.next().await {
+                Ok(Wake::Stop(stop)) => stop,
+                Ok(Wake::Answered(question)) => {
+                    bells.ring(question);
+                    continue;
+                }
                 Err(error) => {
-                    tracing::error!(%error, "cannot hear requests to stop any more");
-                    return;
+                    tracing::error!(%error, "cannot hear requests to stop, or answers; it is tried again");
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
                 }
             };
             let asked = Event::host(stop.session, None, Kind::StopRequested { by: stop.by });

@@ -1,8 +1,7 @@
 //! A program is checked against the tools it names before it runs, where there is a checker and there are tools.
 
-use std::sync::Arc;
-
 use ringfence_check::{CheckError, Location};
+use ringfence_policy::SKILLS;
 
 use crate::engine::Engine;
 use crate::error::RunError;
@@ -25,10 +24,11 @@ impl Engine {
         else {
             return Vec::new();
         };
-        if self.gateway().is_none() || !self.check(session.principal).covers(*language) {
+        let is_bare = self.gateway().is_none() && !source.contains(SKILLS);
+        if is_bare || !self.check(session.principal).covers(*language) {
             return Vec::new();
         }
-        let discover = self.discover(Arc::clone(&session.policy), stubs_in);
+        let discover = self.discover_in(session, stubs_in);
         let stubs = discover.stubs(stubs_in, source).await;
         match self
             .check(session.principal)
@@ -53,6 +53,8 @@ impl Engine {
     ) -> Result<Execution, RunError> {
         self.record(session, report::started(session, request)).await?;
         let execution = report::ill_typed(session, found);
+        // A checker repeats what a program says.
+        let (execution, _) = self.shown(session, &session.policy, request.reader, execution).await?;
         self.record(session, report::ended(session, &execution, None)).await?;
         Ok(execution)
     }

@@ -153,7 +153,8 @@ async fn connect_program(
 
 async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Option<Era>) -> Result<Link, ServerError> {
     let Values { values, scrubber } = resolve(hub, server, "headers", &remote.headers)?;
-    let tokens = (remote.auth == Auth::OAuth).then(|| Arc::new(Tokens::new(&hub.vault, &server.name, &remote.url)));
+    let tokens = (remote.auth == Auth::OAuth)
+        .then(|| Arc::new(Tokens::new(&hub.vault, &server.name, &remote.url, scrubber.clone())));
     let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern));
     let carrier = carrier.map_err(|(key, error)| ServerError::Connect {
         server: server.name.clone(),

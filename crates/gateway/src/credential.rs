@@ -5,10 +5,11 @@ mod mask;
 mod section;
 mod stand_in;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use zeroize::Zeroizing;
 
@@ -24,6 +25,8 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 const MOST: u64 = 64 * 1024;
 /// Shorter values are not looked for in texts: they would be found everywhere.
 const SHORTEST: usize = 6;
+/// Forms of access tokens that are looked for: those of the last few renewals.
+const TOKENS: usize = 48;
 /// Bytes of one text for people.
 const TEXT: usize = 2_048;
 const HIDDEN: &str = "[redacted]";
@@ -201,6 +204,8 @@ fn fill(text: &str, environment: &Environment) -> Result<Secret, CredentialError
 #[derive(Clone, Default)]
 pub(crate) struct Scrubber {
     values: Vec<Zeroizing<String>>,
+    /// Access tokens, which come and go while it is in use: every clone knows them.
+    tokens: Arc<RwLock<VecDeque<Zeroizing<String>>>>,
 }
 
 impl fmt::Debug for Scrubber {
@@ -209,32 +214,57 @@ impl fmt::Debug for Scrubber {
     }
 }
 
+/// The ways in which a text may write a secret: as it is, as a URL would, and as JSON would.
+fn forms(secret: &str) -> [String; 3] {
+    let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let quoted = secret.replace('\\', "\\\\").replace('"', "\\\"");
+    [secret.to_owned(), encoded, quoted]
+}
+
 impl Scrubber {
     /// A secret to look for: whole, in words (`Bearer …`), and as a URL would write it.
     pub(crate) fn add(&mut self, secret: &Secret) {
         let value = secret.reveal();
         let words = value.split_whitespace().filter(|word| *word != value);
-        for part in std::iter::once(value).chain(words) {
-            let encoded: String = url::form_urlencoded::byte_serialize(part.as_bytes()).collect();
-            let quoted = part.replace('\\', "\\\\").replace('"', "\\\"");
-            for form in [part, encoded.as_str(), quoted.as_str()] {
-                let known = self.values.iter().any(|value| value.as_str() == form);
-                if form.len() >= SHORTEST && !known {
-                    self.values.push(Zeroizing::new(form.to_owned()));
-                }
+        for form in std::iter::once(value).chain(words).flat_map(forms).map(Zeroizing::new) {
+            if form.len() >= SHORTEST && !self.values.contains(&form) {
+                self.values.push(form);
             }
         }
         // A secret that contains another goes first.
         self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     }
 
+    /// Access tokens that are in use from now on. Those before them may still be echoed, but not for ever.
+    pub(crate) fn learn<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) {
+        for token in tokens.into_iter().filter(|token| token.len() >= SHORTEST) {
+            let is_known = self.known_tokens().iter().any(|known| known.as_str() == token);
+            if !is_known {
+                let mut known = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+                known.extend(forms(token).map(Zeroizing::new));
+                let old = known.len().saturating_sub(TOKENS);
+                known.drain(..old);
+            }
+        }
+    }
+
+    fn known_tokens(&self) -> RwLockReadGuard<'_, VecDeque<Zeroizing<String>>> {
+        self.tokens.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes secrets out of a text, and leaves the rest as it is.
     pub(crate) fn hide(&self, text: &mut String) {
-        for value in &self.values {
+        for value in self.values.iter().chain(self.known_tokens().iter()) {
             if text.contains(value.as_str()) {
                 *text = text.replace(value.as_str(), HIDDEN);
             }
         }
+    }
+
+    /// Whether a text holds a secret.
+    fn shows(&self, text: &str) -> bool {
+        let is_in = |secret: &Zeroizing<String>| text.contains(secret.as_str());
+        self.values.iter().any(is_in) || self.known_tokens().iter().any(is_in)
     }
 
     /// The same in every text of a value, names of fields too.
@@ -244,8 +274,7 @@ impl Scrubber {
             Value::String(text) => self.hide(text),
             Value::Array(list) => list.iter_mut().for_each(|one| self.hide_in(one)),
             Value::Object(fields) => {
-                let named = |name: &String| self.values.iter().any(|secret| name.contains(secret.as_str()));
-                if fields.keys().any(named) {
+                if fields.keys().any(|name| self.shows(name)) {
                     let renamed = std::mem::take(fields).into_iter().map(|(mut name, value)| {
                         self.hide(&mut name);
                         (name, value)
@@ -260,7 +289,7 @@ impl Scrubber {
 
     /// Whether there is nothing to look for.
     pub(crate) fn is_idle(&self) -> bool {
-        self.values.is_empty()
+        self.values.is_empty() && self.known_tokens().is_empty()
     }
 
     /// The text without secrets or control characters, and of bounded length.

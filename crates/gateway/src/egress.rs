@@ -26,8 +26,11 @@ mod refuse;
 mod relay;
 mod resolve;
 mod rewind;
+mod serve;
+mod shown;
 mod sniff;
 mod socks;
+mod through;
 mod tls;
 mod upgrade;
 mod upstream;
@@ -52,8 +55,10 @@ use refuse::Denial;
 use rewind::{Rewind, Stream};
 
 use crate::credential::{Credentials, Environment, StandIns};
+use crate::screen::Screen;
 use crate::vault::Vault;
 
+pub use environment::Whereabouts;
 pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
@@ -71,6 +76,8 @@ pub struct EgressSettings {
     pub roots: Roots,
     /// Stand-ins for credentials: of one session only.
     stand_ins: Option<Arc<StandIns>>,
+    /// What the session hides: what the journal is told goes through it.
+    screen: Arc<Screen>,
     /// Whether the sandbox can be given a certificate to trust; without, nothing whose requests must be seen is let out over
     /// TLS.
     pub trust: bool,
@@ -83,8 +90,15 @@ impl EgressSettings {
             resolver: Resolver::system(),
             roots: Roots::system(),
             stand_ins: None,
+            screen: Arc::default(),
             trust: true,
         }
+    }
+
+    /// The same with the aliases of one session.
+    #[must_use]
+    pub fn screened(self, screen: Arc<Screen>) -> EgressSettings {
+        EgressSettings { screen, ..self }
     }
 
     /// The same with new stand-ins for these credentials: for one session.
@@ -166,8 +180,8 @@ impl Egress {
     }
 
     /// The variables of a program: where the proxy is, what to trust, and what stands in for credentials.
-    pub fn environment(&self) -> Vec<(String, String)> {
-        let mut variables = environment::variables(self.authority().is_some());
+    pub fn environment(&self, at: Whereabouts<'_>) -> Vec<(String, String)> {
+        let mut variables = environment::variables(at, self.authority().is_some());
         variables.extend(self.attachments().environment());
         variables
     }
@@ -197,7 +211,7 @@ impl Egress {
         match timeout(guard::PATIENCE, first(&mut stream)).await {
             Ok(Some(First::Socks)) => self.socks(stream).await,
             Ok(Some(First::Connect(end))) => self.connect(stream, end).await,
-            Ok(Some(First::Other)) => inspect::one(self, stream, None).await,
+            Ok(Some(First::Other)) => serve::one(self, stream, None).await,
             Ok(None) | Err(_) => {}
         }
         drop(permit);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ringfence_catalog::{Catalog, Checker, Digest, Index, Tool, identifier};
+use ringfence_hygiene::Hints;
 use ringfence_journal::{CallOutcome, ServerPlace};
 use ringfence_policy::{History, Policy};
 use serde_json::{Map, Value};
@@ -20,13 +21,25 @@ use crate::servers::{Place, Source};
 use crate::upstreams::{Known, Upstreams};
 pub use learnt::Learnt;
 
+/// Compiled schemas that are kept.
+const SCHEMAS: usize = 16_384;
+
 /// The door.
 #[derive(Debug)]
 pub struct Gateway {
     upstreams: Upstreams,
-    checkers: Mutex<HashMap<Digest, Arc<Checker>>>,
+    schemas: Mutex<HashMap<Digest, Schemas>>,
     indexed: Mutex<Option<Arc<Indexed>>>,
     learnt: Learnt,
+}
+
+/// What the schemas of a tool come to.
+#[derive(Debug, Clone)]
+struct Schemas {
+    /// What its arguments are.
+    checker: Arc<Checker>,
+    /// What is personal data in its answers.
+    hints: Arc<Hints>,
 }
 
 /// A catalog made searchable.
@@ -38,27 +51,46 @@ pub struct Indexed {
 }
 
 impl Indexed {
+    /// What it was made of.
+    pub fn known(&self) -> &Arc<Known> {
+        &self.known
+    }
+
     /// The catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.known.catalog
     }
 }
 
-/// A tool and the catalog that it stands in.
+/// A tool that a program means.
 #[derive(Debug)]
-pub(crate) struct Found {
-    known: Arc<Known>,
-    place: usize,
+pub(crate) enum Found {
+    /// One of a server, and the catalog that it stands in.
+    Listed { known: Arc<Known>, place: usize },
+    /// One of our own.
+    Own(Arc<Tool>),
 }
 
 impl Found {
     fn new(known: &Arc<Known>, server: &str, tool: &str) -> Option<Found> {
         let place = known.catalog.position(server, tool)?;
         known.catalog.tools().get(place)?;
-        Some(Found {
+        Some(Found::Listed {
             known: Arc::clone(known),
             place,
         })
+    }
+
+    pub(crate) fn own_tool(tool: Arc<Tool>) -> Found {
+        Found::Own(tool)
+    }
+
+    /// The tool, where it is our own.
+    pub(crate) fn own(&self) -> Option<Arc<Tool>> {
+        match self {
+            Found::Own(tool) => Some(Arc::clone(tool)),
+            Found::Listed { .. } => None,
+        }
     }
 }
 
@@ -66,8 +98,11 @@ impl Deref for Found {
     type Target = Tool;
 
     fn deref(&self) -> &Tool {
-        // `new` has seen it there, and a catalog never changes.
-        &self.known.catalog.tools()[self.place]
+        match self {
+            // `new` has seen it there, and a catalog never changes.
+            Found::Listed { known, place } => &known.catalog.tools()[*place],
+            Found::Own(tool) => tool,
+        }
     }
 }
 
@@ -76,7 +111,7 @@ impl Gateway {
     pub fn new(upstreams: Upstreams, learnt: Learnt) -> Gateway {
         Gateway {
             upstreams,
-            checkers: Mutex::default(),
+            schemas: Mutex::default(),
             indexed: Mutex::default(),
             learnt,
         }
@@ -132,23 +167,30 @@ impl Gateway {
                      `ringfence tools list` shows the operator all of them",
             )
         };
+        if self.upstreams.servers().is_empty() {
+            return Err(
+                Refusal::new("tools.none", "there are no tools: no tool server is configured")
+                    .hint("name tool servers with `--servers` or in `ringfence.yaml`"),
+            );
+        }
         let name = name.ok_or_else(unknown)?;
         let name = name.as_str();
         // What is remembered decides first: a hidden tool must not be told from a missing one by a server that starts.
         let hidden = |found: &Found| {
-            let decided = policy.tool(found.name.as_str(), &Value::Null, &History::new());
+            let decided = policy.tool(found.name.as_str(), found.hints(), &Value::Null, &History::new());
             unknown().hidden_by(decided.rule().as_str())
         };
         let remembered = Found::new(&self.upstreams.known(), name, tool);
-        if let Some(found) = remembered.filter(|found| !policy.shows(&found.name)) {
+        if let Some(found) = remembered.filter(|found| !policy.shows(&found.name, found.hints())) {
             return Err(hidden(&found));
         }
         self.upstreams.ready(name).await.map_err(|error| {
             Refusal::new("server.failed", error.to_string())
+                .in_words_of_others()
                 .hint("the other servers are not affected; `ringfence servers test` shows more")
         })?;
         let found = Found::new(&self.upstreams.known(), name, tool).ok_or_else(unknown)?;
-        if policy.shows(&found.name) {
+        if policy.shows(&found.name, found.hints()) {
             Ok(found)
         } else {
             Err(hidden(&found))
@@ -172,8 +214,8 @@ impl Gateway {
 
     /// Whether the arguments are what the tool's schema asks for.
     pub(crate) fn check(&self, tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
-        let checker = self.checker(tool)?;
-        checker.check(arguments).map_err(|bad| {
+        let schemas = self.schemas(tool)?;
+        schemas.checker.check(arguments).map_err(|bad| {
             let problems: Vec<String> = bad
                 .problems
                 .iter()
@@ -188,20 +230,37 @@ impl Gateway {
         })
     }
 
-    fn checker(&self, tool: &Tool) -> Result<Arc<Checker>, Refusal> {
-        let known = |checkers: &HashMap<Digest, Arc<Checker>>| checkers.get(&tool.digest).cloned();
-        if let Some(checker) = known(&self.checkers.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(checker);
+    /// What a tool's own schema says is personal data in its answers.
+    pub(crate) fn hints(&self, tool: &Tool) -> Result<Arc<Hints>, Refusal> {
+        Ok(self.schemas(tool)?.hints)
+    }
+
+    fn schemas(&self, tool: &Tool) -> Result<Schemas, Refusal> {
+        let known = |schemas: &HashMap<Digest, Schemas>| schemas.get(&tool.digest).cloned();
+        if let Some(schemas) = known(&self.schemas.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(schemas);
         }
         let checker = Checker::new(&tool.definition.input)
             .map_err(|error| Refusal::new("tool.schema", format!("`{}` cannot be called: {error}", tool.name)))?;
         if let Some(note) = checker.note() {
             tracing::warn!(tool = %tool.name, note, "arguments are checked in part");
         }
-        let checker = Arc::new(checker);
-        let mut checkers = self.checkers.lock().unwrap_or_else(PoisonError::into_inner);
-        checkers.insert(tool.digest, Arc::clone(&checker));
-        Ok(checker)
+        let made = Schemas {
+            checker: Arc::new(checker),
+            hints: Arc::new(
+                tool.definition
+                    .output
+                    .as_ref()
+                    .map_or_else(Hints::none, Hints::from_schema),
+            ),
+        };
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if schemas.len() >= SCHEMAS {
+            // Definitions come and go; those in use are compiled again.
+            schemas.clear();
+        }
+        schemas.insert(tool.digest, made.clone());
+        Ok(made)
     }
 
     /// When a tool's definition was pinned, if it is another one now; its first use pins it.
@@ -232,7 +291,7 @@ impl Gateway {
         tool: &Tool,
         arguments: Map<String, Value>,
         timeout: Duration,
-    ) -> Result<String, (CallOutcome, Refusal)> {
+    ) -> Result<Value, (CallOutcome, Refusal)> {
         let called = self
             .upstreams
             .call(tool.server(), &tool.definition.name, arguments, timeout)
@@ -243,12 +302,17 @@ impl Gateway {
                 .hint("the words are the tool's: change the arguments, or do without it");
             return Err((CallOutcome::Failed, refusal));
         }
-        let value = result.into_value();
-        if tool.definition.output.is_none() {
-            self.learnt.learn(tool, &value);
-        }
-        serde_json::to_string(&value)
-            .map_err(|error| (CallOutcome::Broken, Refusal::new("tool.result", error.to_string())))
+        Ok(result.into_value())
+    }
+
+    /// Whether more answers of a tool teach anything.
+    pub(crate) fn still_learns(&self, tool: &Tool) -> bool {
+        self.learnt.still_learns(tool)
+    }
+
+    /// Learns what a tool answers with, from what may be seen of it.
+    pub(crate) fn learn(&self, tool: &Tool, value: &Value) {
+        self.learnt.learn(tool, value);
     }
 }
 

@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
+use tokio::sync::watch;
 use url::Url;
 
 use crate::credential::Secret;
@@ -27,6 +28,8 @@ const SESSION: &str = "mcp-session-id";
 const ERROR_BODY: usize = 64 * 1024;
 const REDIRECTS: usize = 5;
 const REACH: Duration = Duration::from_secs(15);
+/// How long a call waits for the stream on which its server could ask back.
+const EAR: Duration = Duration::from_secs(2);
 
 /// Why a request failed before there was an answer of the protocol.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +102,8 @@ pub(crate) struct Carrier {
     tokens: Option<Arc<Tokens>>,
     /// The server spoke the newer protocol before: only its own word, not a bare status, says that it no longer does.
     strict: bool,
+    /// Whether the stream on which a server of the older protocol asks back stands, or is known not to.
+    listens: watch::Sender<bool>,
 }
 
 type Failed = StreamableHttpError<HttpError>;
@@ -126,7 +131,39 @@ impl Carrier {
             headers: Arc::new(sendable),
             tokens,
             strict,
+            listens: watch::Sender::new(false),
         })
+    }
+
+    /// Waits until the server can ask back: what it asks before is lost, and its call never ends.
+    async fn listening(&self, message: &ClientJsonRpcMessage) {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return;
+        };
+        if matches!(request.request, ClientRequest::CallToolRequest(_)) {
+            let mut listens = self.listens.subscribe();
+            // A server that leaves it open for so long is called all the same.
+            let _ = tokio::time::timeout(EAR, listens.wait_for(|listens| *listens)).await;
+        }
+    }
+
+    async fn listen(
+        &self,
+        request: reqwest::RequestBuilder,
+        session: Option<Arc<str>>,
+        own: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        let response = self.send(request, session, own).await?;
+        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
+        if !response.status().is_success() {
+            return Err(HttpStatusError::new(response.status().as_u16(), None).into());
+        }
+        if kind(&response) != EVENTS {
+            return Err(StreamableHttpError::UnexpectedContentType(None));
+        }
+        Ok(events(response.bytes_stream()))
     }
 
     async fn send(
@@ -323,6 +360,9 @@ impl StreamableHttpClient for Carrier {
         let text =
             serde_json::to_vec(&message).map_err(|error| StreamableHttpError::Client(HttpError::Message(error)))?;
         let attached = session.is_some();
+        if attached {
+            self.listening(&message).await;
+        }
         let request = self
             .client
             .post(uri.as_ref())
@@ -357,16 +397,8 @@ impl StreamableHttpClient for Carrier {
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        let response = self.send(request, session, own).await?;
-        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-            return Err(StreamableHttpError::ServerDoesNotSupportSse);
-        }
-        if !response.status().is_success() {
-            return Err(HttpStatusError::new(response.status().as_u16(), None).into());
-        }
-        if kind(&response) != EVENTS {
-            return Err(StreamableHttpError::UnexpectedContentType(None));
-        }
-        Ok(events(response.bytes_stream()))
+        let listened = self.listen(request, session, own).await;
+        self.listens.send_replace(true);
+        listened
     }
 }

@@ -30,6 +30,8 @@ pub enum Era {
     Modern,
     /// 2025-11-25 or before, and it says so when asked in the newer one.
     Legacy,
+    /// 2025-11-25 or before, and it did not answer in the newer one, once: it may have been slow to start, and is asked again.
+    Slow,
     /// 2025-11-25 or before, and it does not answer in the newer one at all.
     Silent,
 }
@@ -83,6 +85,11 @@ impl Keep {
     /// Which definitions were accepted.
     pub(crate) fn pins(&self) -> &pins::Pins {
         &self.pins
+    }
+
+    /// The digest that a tool is pinned by, and since when.
+    pub fn pinned(&self, tool: &str) -> Result<Option<(String, SystemTime)>, PinError> {
+        self.pins.of(tool)
     }
 
     /// What is remembered of a server; what cannot be read is as if it were not there.

@@ -7,6 +7,7 @@
 mod answer;
 mod connect;
 mod credential;
+mod desk;
 mod ear;
 mod egress;
 mod error;
@@ -19,13 +20,16 @@ mod oauth;
 mod openapi;
 mod otlp;
 mod outlet;
+mod own;
 mod pass;
 mod person;
 mod process;
 mod refusal;
+mod screen;
 mod servers;
 mod spawner;
 mod talk;
+mod tape;
 mod upstream;
 mod upstreams;
 mod vault;
@@ -34,22 +38,26 @@ pub use answer::{CallResult, Content};
 pub use credential::{
     Credential, CredentialError, Credentials, CredentialsError, Environment, HostUse, Secret, ServerUse, Written,
 };
+pub use desk::{Desk, Petition, Ruling};
 pub use egress::fuzz;
-pub use egress::{Barred, Crossed, Egress, EgressSettings, Resolver, Roots};
+pub use egress::{Barred, Crossed, Egress, EgressSettings, Resolver, Roots, Whereabouts};
 pub use error::{CallError, ServerError};
 pub use gateway::{Gateway, Indexed, Learnt};
 pub use keep::{Era, Keep, KeepError, PinError, Pinned};
 pub use oauth::{OAuthError, login};
 pub use otlp::{Otlp, OtlpError};
 pub use outlet::{AuditSink, AuditSinkError};
-pub use pass::{Made, Pass, Past, Stopped};
+pub use own::{Own, OwnAnswer, OwnCall};
+pub use pass::{Made, Pass, Past, Stopped, Tenants, Terms, Waiting};
 pub use person::{Answer, Person, Question};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, Told};
+pub use screen::{Screen, ScreenError, Seen, Sight};
 pub use servers::{
     Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Server, Servers, ServersError,
     Source,
 };
 pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
+pub use tape::{Answered, Diverged, Tape, TapeError, Taped, What};
 pub use upstream::Condition;
 pub use upstreams::{Happened, Known, Options, Status, Upstreams};
 pub use vault::{Vault, VaultError};

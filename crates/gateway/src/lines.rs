@@ -2,6 +2,8 @@
 //!
 //! An answer that cannot be read fails its own call when its number can be found; a flood ends the conversation.
 
+mod quick;
+
 use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -49,6 +51,7 @@ struct Open {
     ours: AtomicI64,
     /// Requests received that we have not answered.
     theirs: AtomicI64,
+    calls: quick::Calls,
 }
 
 /// The transport.
@@ -147,6 +150,9 @@ where
     /// A line as a message; what cannot be one is an error answer to its number, or nothing.
     fn message(&mut self) -> Option<ServerJsonRpcMessage> {
         let line = self.line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.line);
+        if let Some(message) = self.open.calls.answer(line) {
+            return Some(message);
+        }
         match serde_json::from_slice(line) {
             Ok(message) => Some(message),
             Err(error) => {
@@ -269,8 +275,9 @@ where
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (write, open) = (Arc::clone(&self.write), Arc::clone(&self.open));
         let answers = matches!(item, ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_));
-        if let ClientJsonRpcMessage::Request(_) = item {
+        if let ClientJsonRpcMessage::Request(request) = &item {
             open.ours.fetch_add(1, Ordering::Relaxed);
+            open.calls.note(request);
         }
         let fault = Arc::clone(&self.fault);
         async move {

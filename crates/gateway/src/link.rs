@@ -83,7 +83,8 @@ impl Link {
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
         match &self.way {
             Way::Talk(talk) => talk.call(tool, arguments).await,
-            Way::Api(api) => api.call(tool, arguments).await,
+            // Boxed, for every call would carry its room otherwise.
+            Way::Api(api) => Box::pin(api.call(tool, arguments)).await,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::credential::{CredentialError, Secret};
+use crate::credential::{CredentialError, Scrubber, Secret};
 use crate::http::{HttpError, body};
 use crate::keep::lock;
 use crate::vault::{Vault, VaultError};
@@ -135,15 +135,18 @@ pub(crate) struct Tokens {
     entry: String,
     server: Url,
     renewing: tokio::sync::Mutex<()>,
+    /// Keeps them out of what the server says.
+    scrubber: Scrubber,
 }
 
 impl Tokens {
-    pub(crate) fn new(vault: &Vault, name: &str, server: &Url) -> Tokens {
+    pub(crate) fn new(vault: &Vault, name: &str, server: &Url, scrubber: Scrubber) -> Tokens {
         Tokens {
             vault: vault.clone(),
             entry: entry(name),
             server: server.clone(),
             renewing: tokio::sync::Mutex::new(()),
+            scrubber,
         }
     }
 
@@ -176,13 +179,22 @@ impl Tokens {
             ..kept
         };
         write(&self.vault, &self.entry, &renewed)?;
+        self.hide(&renewed);
         Ok(Secret::new(granted.access_token))
     }
 
     fn kept(&self) -> Result<Kept, OAuthError> {
         let kept = read(&self.vault, &self.entry)?;
-        kept.filter(|kept| kept.server == self.server)
-            .ok_or(OAuthError::NotLoggedIn)
+        let kept = kept.filter(|kept| kept.server == self.server);
+        let kept = kept.ok_or(OAuthError::NotLoggedIn)?;
+        self.hide(&kept);
+        Ok(kept)
+    }
+
+    /// Before the server is told of them: one that echoes its access token gives nothing away.
+    fn hide(&self, kept: &Kept) {
+        let tokens = std::iter::once(&kept.access).chain(&kept.refresh);
+        self.scrubber.learn(tokens.map(String::as_str));
     }
 
     async fn alone(&self) -> Result<std::fs::File, OAuthError> {

@@ -1,32 +1,66 @@
 //! A session's right at the door: the one road that every tool call takes.
 //!
-//! Visible by name, else unknown; then the schema, the rules, the pin, the rate, the number of calls, the record, the server.
-//! What a program is told of a refusal is the same whether a tool is hidden or not there.
+//! Visible by name, else unknown; then the schema, the rules, a person where they want one, the pin, the rate, the number of calls,
+//! the record, the server. What a program is told of a refusal is the same whether a tool is hidden or not there. A call that is
+//! on the execution's tape is answered from there, and nothing of this happens again.
 
+mod clear;
+mod count;
 mod ends;
+mod past;
 mod rate;
+mod screened;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use ringfence_catalog::Tool;
 use ringfence_journal::{
-    CallOutcome, Event, ExecutionId, Hash, Kind, RecordError, Recorder, ServerPlace, SessionId, Text,
+    CallOutcome, Entry, Event, ExecutionId, Hash, KeepingRecorder, Kind, RecordError, ServerPlace, SessionId, Text,
 };
-use ringfence_policy::{Decision, History, Policy, Verdict};
-use serde_json::{Map, Value};
+use ringfence_policy::Policy;
 use tokio::sync::watch;
 
-use crate::gateway::{Found, Gateway};
-use crate::refusal::Refusal;
+use crate::desk::Desk;
+use crate::gateway::Gateway;
+use crate::own::Own;
+use crate::refusal::{Refusal, Told};
+use crate::screen::Screen;
+use crate::tape::{AnswerParts, Answered, Asking, Diverged, Known, Tape, What};
+use clear::{Cleared, Halt, Standing};
+pub use count::Waiting;
+use count::{Counted, Waits};
 pub(crate) use ends::Ends;
-use rate::Rates;
+use ends::{Kept, Writes};
+pub use past::{Past, Tenants};
 
 /// How long one call may take where the policy says nothing.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
-/// Calls in one session where the policy says nothing.
-const MAX_CALLS: u32 = 1000;
+
+/// Bytes of a server's or a tool's name that are written down though there is none of it.
+const LONGEST_NAME: usize = 128;
+
+/// What a pass is made of.
+#[derive(Debug)]
+pub struct Terms<R> {
+    /// The door.
+    pub gateway: Arc<Gateway>,
+    /// What may be called.
+    pub policy: Arc<Policy>,
+    /// Where calls are written down.
+    pub recorder: R,
+    /// Whose calls they are.
+    pub session: SessionId,
+    /// And in which run.
+    pub execution: ExecutionId,
+    /// What the session has done before.
+    pub past: Arc<Past>,
+    /// What the execution has done before, and keeps.
+    pub tape: Arc<Tape>,
+    /// Where calls wait for a person.
+    pub desk: Desk,
+    /// What stands for the session's personal data.
+    pub screen: Arc<Screen>,
+}
 
 /// What one execution may do at the door.
 #[derive(Debug)]
@@ -37,27 +71,24 @@ pub struct Pass<R> {
     session: SessionId,
     execution: ExecutionId,
     past: Arc<Past>,
+    tape: Arc<Tape>,
+    desk: Desk,
+    screen: Arc<Screen>,
+    own: Option<Own>,
     made: Mutex<Vec<Made>>,
-    ends: Ends<R>,
-    cancelled: watch::Sender<bool>,
+    ends: Ends<R, Kept>,
+    waits: Waits,
+    leaving: watch::Sender<Option<Leaving>>,
+    finished: watch::Sender<bool>,
 }
 
-/// What a session has done at the door: its executions share history, rates and count.
-#[derive(Debug, Default)]
-pub struct Past(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    history: History,
-    rates: Rates,
-    calls: u32,
-    servers: BTreeSet<String>,
-}
-
-impl Past {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// How the program went away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// For good.
+    Cancelled,
+    /// Until a person has answered.
+    Released,
 }
 
 /// A call, as it went.
@@ -85,197 +116,202 @@ pub struct Made {
 #[derive(Debug)]
 pub enum Stopped {
     /// The program is told.
-    Refused(Refusal),
+    Refused(Told),
     /// It could not be written down, so it did not happen, and nothing more may.
     Unrecorded(RecordError),
+    /// The program is run again and does not repeat itself.
+    Diverged(Diverged),
+    /// The program gave up its sandbox while the call waited for a person; the question stands.
+    Released,
 }
 
-impl From<Refusal> for Stopped {
-    fn from(refusal: Refusal) -> Stopped {
-        Stopped::Refused(refusal)
-    }
-}
-
-/// A call that passed every check but the record.
-struct Allowed {
-    rule: String,
-    /// The server was not used in this session before.
-    new_server: bool,
-}
-
-impl<R: Recorder + Clone + 'static> Pass<R> {
-    /// The pass of one execution in a session with this past.
-    pub fn new(
-        gateway: Arc<Gateway>,
-        policy: Arc<Policy>,
-        recorder: R,
-        (session, execution): (SessionId, ExecutionId),
-        past: Arc<Past>,
-    ) -> Pass<R> {
+impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
+    /// The pass of one execution.
+    pub fn new(terms: Terms<R>) -> Pass<R> {
         Pass {
-            gateway,
-            policy: RwLock::new(policy),
-            ends: Ends::new(recorder.clone()),
-            recorder,
-            session,
-            execution,
-            past,
+            gateway: terms.gateway,
+            policy: RwLock::new(terms.policy),
+            ends: Ends::new(terms.recorder.clone()),
+            recorder: terms.recorder,
+            session: terms.session,
+            execution: terms.execution,
+            past: terms.past,
+            tape: terms.tape,
+            desk: terms.desk,
+            screen: terms.screen,
+            own: None,
             made: Mutex::default(),
-            cancelled: watch::Sender::new(false),
+            waits: Waits::default(),
+            leaving: watch::Sender::new(None),
+            finished: watch::Sender::new(false),
         }
     }
 
-    fn policy(&self) -> Arc<Policy> {
+    /// The same, with a server of our own beside the others.
+    #[must_use]
+    pub fn with_own(self, own: Own) -> Pass<R> {
+        Pass { own: Some(own), ..self }
+    }
+
+    /// The rules in force.
+    pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts other rules in force: calls that come are judged by them.
+    /// Puts other rules in force: calls that come, and those that a person has answered, are judged by them.
     pub fn change(&self, policy: Arc<Policy>) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
-    /// Calls a tool by the names that a program used; `body` is its arguments as JSON text. The answer is JSON text.
-    pub async fn call(&self, number: u32, server: &str, tool: &str, body: &str) -> Result<String, Stopped> {
+    /// The rules in force have this number: forgets what people granted the session under others.
+    pub fn ruled(&self, generation: u64) {
+        self.past.ruled(generation);
+    }
+
+    /// The calls that have no answer yet, and how many of them wait for a person.
+    pub fn waiting(&self) -> watch::Receiver<Waiting> {
+        self.waits.watch()
+    }
+
+    /// What the execution keeps.
+    pub fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    /// Calls a tool by the names that a program used; `body` is its arguments as JSON text, `trace` what the program met since
+    /// its call before. The answer is JSON text.
+    pub async fn call(
+        &self,
+        number: u32,
+        server: &str,
+        tool: &str,
+        body: &str,
+        trace: &[u8],
+    ) -> Result<String, Stopped> {
+        self.tape.heard(trace);
+        let _open = self.waits.add(Counted::Open);
         if let Some(error) = self.ends.failed() {
             return Err(Stopped::Unrecorded(error));
         }
-        match self.checked(server, tool, body).await {
-            Ok((tool, arguments, allowed)) => self.forward(number, &tool, arguments, body, allowed).await,
-            Err(refusal) => {
-                let name = format!("{server}.{tool}");
-                Err(self.refuse(number, &name, body.len() as u64, refusal).await)
+        let asking = Asking {
+            number,
+            what: What::Tool { server, tool },
+            name: None,
+            hints: None,
+            body,
+        };
+        let standing = match self.tape.find(number, asking.what, body).map_err(Stopped::Diverged)? {
+            Known::Answered(answered) => return self.again(number, answered, body),
+            Known::New => Standing::new(),
+            Known::Asked(question) => Standing::asked(question),
+            Known::Unknown(question) => Standing::unknown(question),
+        };
+        self.live(asking, standing).await
+    }
+
+    /// The answer that the program had before.
+    fn again(&self, number: u32, answered: &Answered, body: &str) -> Result<String, Stopped> {
+        let answer = answered.answer.clone();
+        self.made().push(Made {
+            number,
+            tool: self.tape.named(number).unwrap_or_default(),
+            outcome: answered.outcome,
+            rule: answered.rule.clone(),
+            forbidden: answered.forbidden,
+            duration: answered.duration,
+            bytes_in: body.len() as u64,
+            bytes_out: answer.as_ref().map_or(0, |text| text.len() as u64),
+        });
+        answer.map_err(Stopped::Refused)
+    }
+
+    async fn live(&self, asking: Asking<'_>, mut standing: Standing) -> Result<String, Stopped> {
+        let cleared = self.clear(&asking, &mut standing).await;
+        if let Err(Halt::Stopped(stopped)) = cleared {
+            return Err(stopped);
+        }
+        // It is settled without the answer that it waited for.
+        if let Some(question) = standing.question {
+            Box::pin(self.desk.withdraw(question))
+                .await
+                .map_err(Stopped::Unrecorded)?;
+        }
+        let asking = Asking {
+            hints: standing.hints,
+            ..asking
+        };
+        match cleared {
+            Ok(cleared) => self.forward(asking, cleared).await,
+            Err(Halt::Stopped(stopped)) => Err(stopped),
+            Err(Halt::Refused(refusal)) => {
+                let refusal = Box::pin(self.said(refusal)).await?;
+                if standing.unknown {
+                    return Err(self.stays_unknown(&asking, refusal));
+                }
+                Err(Box::pin(self.refuse(&asking, refusal)).await)
             }
         }
     }
 
-    /// Everything that can be refused before anything is written or sent.
-    async fn checked(
-        &self,
-        server: &str,
-        tool: &str,
-        body: &str,
-    ) -> Result<(Found, Map<String, Value>, Allowed), Refusal> {
-        let tool = self.gateway.tool(&self.policy(), server, tool).await?;
-        let arguments: Value = serde_json::from_str(body)
-            .map_err(|error| Refusal::new("tool.arguments", format!("the arguments are not JSON: {error}")))?;
-        self.gateway.check(&tool, &arguments)?;
-        let allowed = self.decide(&tool, &arguments)?;
-        let Value::Object(arguments) = arguments else {
-            return Err(Refusal::new("tool.arguments", "the arguments are not an object").by("inputSchema"));
+    async fn forward(&self, asking: Asking<'_>, cleared: Cleared) -> Result<String, Stopped> {
+        let Cleared {
+            tool,
+            arguments,
+            rule,
+            new_server,
+            revealed,
+        } = cleared;
+        let asking = Asking {
+            name: Some(tool.name.as_str()),
+            ..asking
         };
-        Ok((tool, arguments, allowed))
-    }
-
-    /// Rules, pin, rate and number in one step: of two calls at once, the second sees the first.
-    fn decide(&self, tool: &Tool, arguments: &Value) -> Result<Allowed, Refusal> {
-        let name = tool.name.as_str();
-        let policy = self.policy();
-        let mut state = self.past.state();
-        let rule = match policy.tool(name, arguments, &state.history) {
-            Decision::Allow(rule) => rule,
-            Decision::Ask(rule) => return Err(Refusal::needs_approval(name, rule.as_str())),
-            Decision::Deny(rule) => return Err(Refusal::denied(name, &rule)),
-        };
-        let most = policy.tools().max_calls.unwrap_or(MAX_CALLS);
-        if state.calls >= most {
-            return Err(
-                Refusal::new("limit.calls", format!("{most} calls were made in this session"))
-                    .by("tools.max_calls")
-                    .hint("make fewer calls: filter at the tool, or ask for more at once"),
-            );
-        }
-        let rates = policy.rates(&tool.name, arguments, &state.history);
-        state.rates.take(&rates, Instant::now()).map_err(|(rule, rate, wait)| {
-            Refusal::new("limit.rate", format!("`{name}` may be called {rate} at most"))
-                .by(rule.as_str())
-                .hint(format!("wait {:.1} s and call again", wait.as_secs_f64()))
-        })?;
-        state.calls += 1;
-        state.history.record(tool.name.clone());
-        Ok(Allowed {
-            rule: rule.as_str().to_owned(),
-            new_server: state.servers.insert(tool.server().to_owned()),
-        })
-    }
-
-    async fn forward(
-        &self,
-        number: u32,
-        tool: &Tool,
-        arguments: Map<String, Value>,
-        body: &str,
-        allowed: Allowed,
-    ) -> Result<String, Stopped> {
-        if let Err(refusal) = self.pinned(tool).await? {
-            return Err(self
-                .refuse(number, tool.name.as_str(), body.len() as u64, refusal)
-                .await);
-        }
-        if allowed.new_server {
+        if new_server {
             let place = self.gateway.place(tool.server());
-            self.used(tool.server(), place).await?;
+            Box::pin(self.used(tool.server(), place)).await?;
         }
         let started = Kind::CallStarted {
-            number: u64::from(number),
+            number: u64::from(asking.number),
             tool: Text::clean(tool.name.as_str()),
-            rule: Text::clean(&allowed.rule),
-            arguments: Hash::of(body.as_bytes()),
-            bytes: body.len() as u64,
+            rule: Text::clean(&rule),
+            arguments: Hash::of(asking.body.as_bytes()),
+            bytes: asking.body.len() as u64,
         };
-        self.record_after_ends(started).await.map_err(Stopped::Unrecorded)?;
+        self.note_revealed(asking.number, &revealed);
+        self.record_after_ends(started, self.tape.started(&asking)).await?;
         let begun = Instant::now();
         let timeout = self
             .policy()
             .tools()
             .call_timeout
             .map_or(CALL_TIMEOUT, ringfence_policy::Period::get);
-        let answered = tokio::select! {
-            answered = self.gateway.forward(tool, arguments, timeout) => answered,
-            () = self.cancelled() => Err((
-                CallOutcome::Unknown,
-                Refusal::new("tool.unknown_effect", format!("the program ended while `{}` was under way", tool.name)),
-            )),
+        let answered = if let (Some(own), Some(server)) = (tool.own(), &self.own) {
+            let answered = server.call(own, arguments, self.needless()).await;
+            answered.and_then(|text| {
+                let read = serde_json::from_str(&text);
+                read.map_err(|error| (CallOutcome::Broken, Refusal::new("tool.result", error.to_string())))
+            })
+        } else {
+            tokio::select! {
+                answered = self.gateway.forward(&tool, arguments, timeout) => answered,
+                () = self.cancelled() => Err((CallOutcome::Unknown, Refusal::left(tool.name.as_str()))),
+            }
         };
-        self.ended(
-            number,
-            tool,
-            &allowed.rule,
-            body.len() as u64,
-            begun.elapsed(),
-            &answered,
-        );
-        answered.map_err(|(_, refusal)| Stopped::Refused(refusal))
+        let answered = self.screened(asking.number, (&tool, revealed), answered).await?;
+        self.ended(&asking, &rule, begun.elapsed(), &answered);
+        answered.map_err(|(_, told)| Stopped::Refused(told))
     }
 
-    /// A tool is what it was when it was first used, or the policy says what happens.
-    async fn pinned(&self, tool: &Tool) -> Result<Result<(), Refusal>, Stopped> {
-        let Some(since) = self.gateway.drifted(tool)? else {
-            return Ok(Ok(()));
+    /// A call that was under way when its process died, and is not made again.
+    fn stays_unknown(&self, asking: &Asking<'_>, refusal: Refusal) -> Stopped {
+        let name = self.tape.named(asking.number).unwrap_or_else(|| words(asking.what));
+        let told = Told::from(refusal.of_unknown(&name));
+        let asking = Asking {
+            name: Some(&name),
+            ..*asking
         };
-        let drifted = Kind::ToolDrifted {
-            tool: Text::clean(tool.name.as_str()),
-            found: Text::clean(&tool.digest.to_string()),
-            since,
-        };
-        self.record(drifted).await.map_err(Stopped::Unrecorded)?;
-        let changed = || {
-            Refusal::new(
-                "tool.drift",
-                format!("the definition of `{}` changed since it was first used", tool.name),
-            )
-            .by("tools.drift")
-        };
-        Ok(match self.policy().tools().drift.unwrap_or(Verdict::Ask) {
-            Verdict::Allow => {
-                self.gateway.accept(tool)?;
-                Ok(())
-            }
-            Verdict::Ask => Err(changed().hint(format!(
-                "the operator looks at it with `ringfence tools show {0}` and accepts it with `ringfence tools accept {0}`",
-                tool.name
-            ))),
-            Verdict::Deny => Err(changed().hint("use another tool")),
-        })
+        let answered = Err((CallOutcome::Unknown, told.clone()));
+        self.ended(&asking, clear::UNKNOWN, Duration::ZERO, &answered);
+        Stopped::Refused(told)
     }
 
     async fn used(&self, server: &str, place: ServerPlace) -> Result<(), Stopped> {
@@ -283,57 +319,64 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             server: Text::clean(server),
             place,
         };
-        self.record(used).await.map_err(Stopped::Unrecorded)
+        self.record(used).await
     }
 
-    async fn refuse(&self, number: u32, tool: &str, bytes_in: u64, refusal: Refusal) -> Stopped {
+    async fn refuse(&self, asking: &Asking<'_>, refusal: Refusal) -> Stopped {
+        let tool = words(asking.what);
+        let decided = refusal.hiding_rule().or(refusal.rule.as_deref());
         let refused = Kind::CallRefused {
-            number: u64::from(number),
-            tool: Text::clean(tool),
+            number: u64::from(asking.number),
+            tool: Text::clean(&name(asking.what)),
             code: Text::clean(refusal.code),
-            rule: Text::clean(
-                refusal
-                    .hidden_by
-                    .as_deref()
-                    .or(refusal.rule.as_deref())
-                    .unwrap_or_default(),
-            ),
+            rule: Text::clean(decided.unwrap_or_default()),
         };
-        self.made().push(Made {
-            number,
-            tool: tool.to_owned(),
+        let forbidden = refusal.is_the_policys();
+        let told = Told::from(refusal);
+        let kept = AnswerParts {
             outcome: CallOutcome::Refused,
-            rule: refusal.rule.clone(),
-            forbidden: refusal.is_the_policys(),
+            forbidden,
             duration: Duration::ZERO,
-            bytes_in,
+            rule: told.rule.as_deref(),
+            answer: Err(&told),
+        };
+        let entries = self.tape.settled(asking, &kept);
+        self.made().push(Made {
+            number: asking.number,
+            tool,
+            outcome: CallOutcome::Refused,
+            rule: told.rule.clone(),
+            forbidden,
+            duration: Duration::ZERO,
+            bytes_in: asking.body.len() as u64,
             bytes_out: 0,
         });
-        match self.record(refused).await {
-            Ok(()) => Stopped::Refused(refusal),
-            Err(error) => Stopped::Unrecorded(error),
+        match self.record_after_ends(refused, entries).await {
+            Ok(()) => Stopped::Refused(told),
+            Err(stopped) => stopped,
         }
     }
 
     /// The answer does not wait for the record of its end; the execution's does.
     fn ended(
         &self,
-        number: u32,
-        tool: &Tool,
+        asking: &Asking<'_>,
         rule: &str,
-        bytes_in: u64,
         duration: Duration,
-        answered: &Result<String, (CallOutcome, Refusal)>,
+        answered: &Result<String, (CallOutcome, Told)>,
     ) {
         let (outcome, error) = match answered {
             Ok(_) => (CallOutcome::Ok, None),
-            Err((outcome, refusal)) => (*outcome, Some(Text::clean(refusal.code))),
+            Err((outcome, told)) => (*outcome, Some(Text::clean(&told.code))),
         };
         let text = answered.as_ref().ok();
-        let bytes = text.map_or(0, |text| text.len() as u64);
+        let (name, bytes) = (
+            asking.name.unwrap_or_default(),
+            text.map_or(0, |text| text.len() as u64),
+        );
         let kind = Kind::CallEnded {
-            number: u64::from(number),
-            tool: Text::clean(tool.name.as_str()),
+            number: u64::from(asking.number),
+            tool: Text::clean(name),
             outcome,
             error,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -341,40 +384,84 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
             bytes,
         };
         self.made().push(Made {
-            number,
-            tool: tool.name.as_str().to_owned(),
+            number: asking.number,
+            tool: name.to_owned(),
             outcome,
             rule: Some(rule.to_owned()),
             forbidden: false,
             duration,
-            bytes_in,
+            bytes_in: asking.body.len() as u64,
             bytes_out: bytes,
         });
-        self.ends.add(Event::host(self.session, Some(self.execution), kind));
+        let kept = AnswerParts {
+            outcome,
+            forbidden: false,
+            duration,
+            rule: Some(rule),
+            answer: answered.as_ref().map(String::as_str).map_err(|(_, told)| told),
+        };
+        let entries = self.tape.ended(asking.number, &kept);
+        let event = Event::host(self.session, Some(self.execution), kind);
+        self.ends.add(Kept(event, Vec::from_iter(entries)));
     }
 
     /// Writes the ends that wait and this event in one commit.
-    async fn record_after_ends(&self, kind: Kind) -> Result<(), RecordError> {
+    async fn record_after_ends(&self, kind: Kind, entries: Vec<Entry>) -> Result<(), Stopped> {
         let event = Event::host(self.session, Some(self.execution), kind);
-        let (ends, written) = tokio::join!(self.ends.write(), self.recorder.record(event));
-        ends?;
-        written.map(drop)
+        let (ends, written) = tokio::join!(self.ends.write(), self.recorder.put(Kept(event, entries)));
+        ends.and(written).map_err(Stopped::Unrecorded)
     }
 
-    async fn record(&self, kind: Kind) -> Result<(), RecordError> {
+    async fn record(&self, kind: Kind) -> Result<(), Stopped> {
         let event = Event::host(self.session, Some(self.execution), kind);
-        self.recorder.record(event).await.map(drop)
+        self.recorder.record(event).await.map(drop).map_err(Stopped::Unrecorded)
     }
 
     /// Ends what is under way: the program that asked is gone.
     pub fn cancel(&self) {
-        self.cancelled.send_replace(true);
+        self.leaving.send_replace(Some(Leaving::Cancelled));
+    }
+
+    /// Lets go of the calls that wait for a person: the program gave up its sandbox, and is run again when there is an answer.
+    /// Calls that are under way are seen out.
+    pub fn release(&self) {
+        self.leaving
+            .send_if_modified(|leaving| leaving.is_none() && leaving.replace(Leaving::Released).is_none());
+    }
+
+    /// The program has ended by itself: nobody needs the answers of our own server any more. Calls of others are seen out.
+    pub fn finish(&self) {
+        self.finished.send_replace(true);
+    }
+
+    /// Waits until a call of our own server has nobody to answer.
+    async fn needless(&self) {
+        tokio::select! {
+            () = self.cancelled() => {}
+            () = self.ended_by_itself() => {}
+        }
+    }
+
+    async fn ended_by_itself(&self) {
+        // The sender is this pass's own.
+        let _ = self.finished.subscribe().wait_for(|finished| *finished).await;
     }
 
     async fn cancelled(&self) {
-        let mut cancelled = self.cancelled.subscribe();
-        if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
-            std::future::pending::<()>().await;
+        while self.left().await != Leaving::Cancelled {
+            let mut leaving = self.leaving.subscribe();
+            // The sender is this pass's own.
+            let _ = leaving.wait_for(|leaving| *leaving == Some(Leaving::Cancelled)).await;
+        }
+    }
+
+    /// Waits until the program goes away.
+    async fn left(&self) -> Leaving {
+        let mut leaving = self.leaving.subscribe();
+        let left = leaving.wait_for(Option::is_some).await.ok().and_then(|left| *left);
+        match left {
+            Some(left) => left,
+            None => std::future::pending().await,
         }
     }
 
@@ -388,5 +475,27 @@ impl<R: Recorder + Clone + 'static> Pass<R> {
 
     fn made(&self) -> MutexGuard<'_, Vec<Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the program called it.
+fn words(what: What<&str>) -> String {
+    match what {
+        What::Tool { server, tool } => format!("{server}.{tool}"),
+        What::Search | What::Describe | What::List => String::new(),
+    }
+}
+
+/// The same for the journal, which has names and nothing else that a program may have put in their place.
+fn name(what: What<&str>) -> String {
+    let looks_so = |word: &str| {
+        let starts = word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        starts && word.len() <= LONGEST_NAME && word.bytes().all(plain)
+    };
+    let shown = |word| if looks_so(word) { word } else { "unknown" };
+    match what {
+        What::Tool { server, tool } => format!("{}.{}", shown(server), shown(tool)),
+        What::Search | What::Describe | What::List => String::new(),
     }
 }

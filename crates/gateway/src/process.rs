@@ -150,7 +150,9 @@ pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>
         let text = scrubber.clean(&String::from_utf8_lossy(line));
         line.clear();
         if !text.trim().is_empty() {
-            tracing::debug!(line = text, "server's standard error");
+            // It may be about anybody.
+            tracing::debug!(bytes = text.len(), "server's standard error");
+            tracing::trace!(line = text, "server's standard error");
             words.push(text);
         }
     };

@@ -1,5 +1,8 @@
 //! Why a call was not made, or has no result: what a program can act on.
 
+use std::time::Duration;
+
+use ringfence_journal::AskReason;
 use ringfence_policy::Rule;
 
 /// An answer that is no result. Nothing in it is a credential.
@@ -14,41 +17,135 @@ pub struct Refusal {
     pub rule: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
-    /// The rule that hides the tool: for the journal only, never for the program.
-    pub(crate) hidden_by: Option<String>,
+    /// When it may be tried again.
+    pub retry_after_ms: Option<u32>,
+    /// What is special about it. Boxed, for most have nothing.
+    aside: Option<Box<Aside>>,
+}
+
+/// What is special about a refusal, and not for the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Aside {
+    /// The tool is hidden, by this rule: for the journal only.
+    HiddenBy(String),
+    /// The message is not ours alone: it has words of a server, or of a person who saw the values.
+    WordsOfOthers,
+}
+
+/// What a program is told instead of a result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Told {
+    /// A stable name.
+    pub code: String,
+    /// A sentence.
+    pub message: String,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// When it may be tried again.
+    pub retry_after_ms: Option<u32>,
+}
+
+impl From<Refusal> for Told {
+    fn from(refusal: Refusal) -> Told {
+        Told {
+            code: refusal.code.to_owned(),
+            message: refusal.message,
+            rule: refusal.rule,
+            hint: refusal.hint,
+            retry_after_ms: refusal.retry_after_ms,
+        }
+    }
 }
 
 impl Refusal {
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
+    /// A refusal of which nothing else is known.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Refusal {
         Refusal {
             code,
             message: message.into(),
             rule: None,
             hint: None,
-            hidden_by: None,
+            retry_after_ms: None,
+            aside: None,
         }
     }
 
-    pub(crate) fn by(mut self, rule: impl Into<String>) -> Refusal {
+    /// The same, by a rule.
+    #[must_use]
+    pub fn by(mut self, rule: impl Into<String>) -> Refusal {
         self.rule = Some(rule.into());
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Refusal {
+    /// The same, with what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
         self
     }
 
-    pub(crate) fn hidden_by(mut self, rule: &str) -> Refusal {
-        self.hidden_by = Some(rule.to_owned());
+    /// The same, where the message is not ours alone.
+    #[must_use]
+    pub fn in_words_of_others(mut self) -> Refusal {
+        self.aside = Some(Box::new(Aside::WordsOfOthers));
         self
+    }
+
+    /// The same in words that the program may see.
+    pub(crate) fn saying(mut self, message: String) -> Refusal {
+        self.message = message;
+        self.aside = None;
+        self
+    }
+
+    /// Whether personal data may be in its message.
+    pub(crate) fn is_in_words_of_others(&self) -> bool {
+        matches!(self.aside.as_deref(), Some(Aside::WordsOfOthers))
+    }
+
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Refusal {
+        // A millisecond more: whoever waits just so long finds room.
+        self.retry_after_ms = Some(u32::try_from(wait.as_millis() + 1).unwrap_or(u32::MAX));
+        self
+    }
+
+    pub(crate) fn hidden_by(mut self, rule: &str) -> Refusal {
+        self.aside = Some(Box::new(Aside::HiddenBy(rule.to_owned())));
+        self
+    }
+
+    /// The rule that hides the tool.
+    pub(crate) fn hiding_rule(&self) -> Option<&str> {
+        match self.aside.as_deref() {
+            Some(Aside::HiddenBy(rule)) => Some(rule),
+            Some(Aside::WordsOfOthers) | None => None,
+        }
     }
 
     /// Whether the policy refused, and not the arguments or the server.
     pub(crate) fn is_the_policys(&self) -> bool {
-        ["policy.", "approval.", "limit.rate", "limit.calls", "tool.drift"]
-            .iter()
-            .any(|code| self.code.starts_with(code))
+        [
+            "policy.",
+            "approval.",
+            "limit.rate",
+            "limit.calls",
+            "tool.drift",
+            "skill.policy",
+        ]
+        .iter()
+        .any(|code| self.code.starts_with(code))
+    }
+
+    pub(crate) fn too_long_to_show(tool: &str, rule: &str) -> Refusal {
+        Refusal::new(
+            "approval.too_large",
+            format!("a person has to allow `{tool}`, and its arguments are too long to be shown"),
+        )
+        .by(rule)
+        .hint("say it with at most 256 KiB")
     }
 
     pub(crate) fn denied(tool: &str, rule: &Rule) -> Refusal {
@@ -61,5 +158,71 @@ impl Refusal {
         Refusal::new("approval.needed", format!("`{tool}` was refused, it needs approval"))
             .by(rule)
             .hint("a person has to allow it first: do without it, or ask the operator to allow it")
+    }
+
+    /// There is nobody who could be asked.
+    pub(crate) fn nobody_to_ask(tool: &str, why: AskReason, rule: &str) -> Refusal {
+        match why {
+            AskReason::Rule => Refusal::needs_approval(tool, rule),
+            AskReason::Drift => Refusal::drifted(tool).hint(format!(
+                "the operator looks at it with `ringfence tools show {tool}` and accepts it with `ringfence tools accept {tool}`"
+            )),
+            AskReason::Unknown => Refusal::new("approval.needed", "nobody can be asked whether to call it again").by(rule),
+        }
+    }
+
+    pub(crate) fn drifted(tool: &str) -> Refusal {
+        Refusal::new(
+            "tool.drift",
+            format!("the definition of `{tool}` changed since it was first used"),
+        )
+        .by("tools.drift")
+    }
+
+    pub(crate) fn denied_by_a_person(tool: &str, why: AskReason, rule: &str, note: Option<&str>) -> Refusal {
+        let what = match why {
+            AskReason::Rule => format!("`{tool}` was refused by a person"),
+            AskReason::Drift => format!("the new definition of `{tool}` was refused by a person"),
+            AskReason::Unknown => "a person does not want it called again".to_owned(),
+        };
+        let message = note.map_or(what.clone(), |note| format!("{what}: {note}"));
+        Refusal::new("approval.denied", message)
+            .in_words_of_others()
+            .by(rule)
+            .hint("do without it; asking again with the same arguments asks the same person")
+    }
+
+    pub(crate) fn unanswered(tool: &str, rule: &str) -> Refusal {
+        Refusal::new("approval.timeout", format!("nobody answered in time whether `{tool}` may be called"))
+            .by(rule)
+            .hint("no answer means no: do without it, or try again when somebody is there; `approvals.timeout` says how long is waited")
+    }
+
+    pub(crate) fn withdrawn(tool: &str, rule: &str) -> Refusal {
+        Refusal::new(
+            "approval.withdrawn",
+            format!("the question whether `{tool}` may be called was taken back"),
+        )
+        .by(rule)
+        .hint("call it again if it is still wanted")
+    }
+
+    /// The program that called is gone, and nobody knows what the call did.
+    pub(crate) fn left(tool: &str) -> Refusal {
+        Refusal::new(
+            "tool.unknown_effect",
+            format!("the program ended while `{tool}` was under way"),
+        )
+    }
+
+    /// Why a call is not made again of which nobody knows what it did.
+    pub(crate) fn of_unknown(self, tool: &str) -> Refusal {
+        let message = format!(
+            "nobody knows whether `{tool}` took effect: it was under way when its process died, and is not called again: {}",
+            self.message
+        );
+        Refusal::new("tool.unknown_effect", message)
+            .by("tools.unknown")
+            .hint("look whether it took effect before calling it again")
     }
 }

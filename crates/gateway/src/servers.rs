@@ -8,6 +8,8 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use ringfence_catalog::identifier;
+use ringfence_policy::SKILLS;
 use serde_json::Value;
 use url::Url;
 
@@ -293,6 +295,11 @@ fn unfit(name: &str) -> Option<String> {
     }
     if name.len() > NAME {
         return Some(format!("its name is longer than {NAME} bytes"));
+    }
+    if identifier(name) == SKILLS {
+        return Some(format!(
+            "`{SKILLS}` is where saved programs are called: give it another name"
+        ));
     }
     name.find(bad)
         .map(|_| "its name has a dot, space, slash, `*` or control character".to_owned())

@@ -65,6 +65,24 @@ pub(crate) struct Opening<'a> {
     pub(crate) within: Duration,
 }
 
+/// Says that a server which does not answer wrote something, and not what: that may be anything.
+fn say_words(server: &str, footing: &Footing) {
+    let words = footing
+        .process
+        .as_ref()
+        .map(|process| process.words())
+        .unwrap_or_default();
+    if !words.is_empty() {
+        let bytes = words.len();
+        tracing::warn!(
+            server,
+            bytes,
+            "a server that does not answer wrote to its standard error"
+        );
+        tracing::trace!(server, words, "it said this");
+    }
+}
+
 impl Talk {
     /// Opens a conversation in whichever protocol the server speaks; the older one only by its own word.
     pub(crate) async fn open<T>(opening: Opening<'_>, transport: T, footing: Footing) -> Result<Talk, ServerError>
@@ -91,14 +109,7 @@ impl Talk {
         let since = Instant::now();
         let opened = tokio::time::timeout(within, begin(ear, transport, lifecycle)).await;
         let Ok(opened) = opened else {
-            let words = footing
-                .process
-                .as_ref()
-                .map(|process| process.words())
-                .unwrap_or_default();
-            if !words.is_empty() {
-                tracing::warn!(server, words, "a server that does not answer said this");
-            }
+            say_words(server, &footing);
             return Err(ServerError::Timeout {
                 server: server.to_owned(),
                 step: "the first message",
@@ -113,13 +124,15 @@ impl Talk {
             .peer()
             .peer_info()
             .is_none_or(|peer| peer.protocol_version.has_initialize());
-        let silent = seen == Some(Era::Silent) || since.elapsed() >= PROBE;
-        let era = match (legacy, silent) {
+        let unanswered = since.elapsed() >= PROBE;
+        let era = match (legacy, seen) {
             (false, _) => Era::Modern,
-            (true, false) => Era::Legacy,
-            (true, true) => Era::Silent,
+            (true, Some(Era::Silent)) => Era::Silent,
+            (true, Some(Era::Slow)) if unanswered => Era::Silent,
+            (true, _) if unanswered => Era::Slow,
+            (true, _) => Era::Legacy,
         };
-        if seen == Some(Era::Modern) && era == Era::Silent {
+        if seen == Some(Era::Modern) && era == Era::Slow {
             return Err(ServerError::Downgrade {
                 server: server.to_owned(),
                 detail: format!("silent for {} ms", PROBE.as_millis()),
@@ -339,13 +352,14 @@ impl Talk {
         if !self.asks {
             return self.peer().call_tool_once(params).await;
         }
-        let answer = self.service.call_tool_with_mrtr_max_rounds(params, QUESTIONS).await;
+        // Boxed, for every call would carry its room otherwise.
+        let answer = Box::pin(self.service.call_tool_with_mrtr_max_rounds(params, QUESTIONS)).await;
         answer.map(CallToolResponse::Complete)
     }
 
     /// Why it ended, as far as is known.
     pub(crate) async fn end(&self) -> String {
-        self.scrubber.clean(&ending(&self.footing).await)
+        self.scrubber.clean(&Box::pin(ending(&self.footing)).await)
     }
 }
 

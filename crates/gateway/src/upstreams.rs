@@ -61,7 +61,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Something that happened to a server, for the journal and for people.
+/// Something that happened to a server, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// Its tools are not what they were.
@@ -80,6 +80,44 @@ pub enum Happened {
         /// The server.
         server: String,
     },
+}
+
+/// Names of tools that a person is told of one kind of change.
+const NAMED: usize = 5;
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happened::Changed {
+                server,
+                changed,
+                added,
+                gone,
+            } => {
+                let kinds = [("changed", changed), ("new", added), ("gone", gone)];
+                let kinds = kinds.iter().filter(|(_, names)| !names.is_empty());
+                let kinds: Vec<String> = kinds.map(|(kind, names)| format!("{kind}: {}", some(names))).collect();
+                write!(
+                    f,
+                    "the tools of server `{server}` are not what they were; {}",
+                    kinds.join("; ")
+                )
+            }
+            Happened::OlderProtocol { server } => write!(
+                f,
+                "server `{server}` spoke protocol 2026-07-28 before, and now says that it does not"
+            ),
+        }
+    }
+}
+
+/// The first of some names, and how many more there are.
+fn some(names: &[String]) -> String {
+    let first: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// How a listing went.
@@ -127,7 +165,7 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn tell(&self, happened: Happened) {
         tracing::info!(?happened, "upstream");
-        // Nobody listening is fine: the journal subscribes when it wants to.
+        // Nobody listening is fine: commands that only look say nothing.
         let _ = self.events.send(happened);
     }
 
@@ -279,6 +317,18 @@ impl Upstreams {
     /// Pins a tool's definition at its first use; says whether it is still the pinned one.
     pub fn pin(&self, tool: &Tool) -> Result<Pinned, PinError> {
         self.hub.keep.pins().pin(tool)
+    }
+
+    /// The tools of a server that are pinned as something else than they are in `catalog`; pins none.
+    pub fn drifted(&self, catalog: &Catalog, server: &str) -> Result<Vec<String>, PinError> {
+        let tools = catalog.server(server).map(|entry| entry.tools.clone());
+        let tools = tools.and_then(|tools| catalog.tools().get(tools)).unwrap_or_default();
+        let pinned = self.hub.keep.pins().digests()?;
+        let drifted = tools.iter().filter(|tool| {
+            let pin = pinned.get(tool.name.as_str());
+            pin.is_some_and(|digest| *digest != tool.digest.to_string())
+        });
+        Ok(drifted.map(|tool| tool.name.to_string()).collect())
     }
 
     /// Takes a tool's definition as it is now for the pinned one.

@@ -76,11 +76,11 @@ fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
     let mut longer = Vec::new();
     let bytes = receive_steps(fd::lend(ends.status), &mut piece, &mut longer).map_err(at(Stage::Wait))?;
     let steps = Steps::unpack(bytes).ok_or_else(|| at(Stage::Wait)(io::ErrorKind::InvalidData.into()))?;
-    let mut sources = Vec::with_capacity(steps.sources.len());
-    for (index, source) in steps.sources.iter().enumerate() {
-        sources.push(fd::open_at(None, source, libc::O_PATH, 0).map_err(at_step(Stage::Source, index))?);
-    }
+    let sources = open_sources(&steps);
+    // Also where one could not be opened: a copy that ended before the template has written who it is would look like one
+    // that cannot be given a user.
     wait_until_told(fd::lend(ends.control)).map_err(at(Stage::Wait))?;
+    let sources = sources?;
     if steps.drop_groups {
         process::drop_groups().map_err(at(Stage::Identity))?;
     }
@@ -126,6 +126,14 @@ fn receive_steps<'a>(
         longer.extend_from_slice(piece.get(..length).unwrap_or_default());
     }
     Ok(longer)
+}
+
+/// Places of the host, opened while we still are who the caller is.
+fn open_sources(steps: &Steps<'_>) -> Result<Vec<OwnedFd>, Failed> {
+    let sources = steps.sources.iter().enumerate();
+    let opened = sources
+        .map(|(index, source)| fd::open_at(None, source, libc::O_PATH, 0).map_err(at_step(Stage::Source, index)));
+    opened.collect()
 }
 
 /// The template writes who we are before we go on.

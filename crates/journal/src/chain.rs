@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -9,6 +10,8 @@ use crate::{Event, EventError, SessionId};
 
 const GENESIS: &str = "ringfence journal v1 genesis";
 const RECORD: &str = "ringfence journal v1 record";
+/// What every record's hash begins with, made once.
+static RECORDS: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key(RECORD));
 
 /// A blake3 digest, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,13 +59,12 @@ impl TryFrom<&[u8]> for Hash {
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
-        let text: String = self
-            .0
-            .iter()
-            .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-            .collect();
-        f.write_str(&text)
+        let digit = |half: u8| DIGITS[usize::from(half & 15)];
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte)]);
+        }
+        f.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -156,7 +158,11 @@ impl Link {
 
 /// The hash of a record from what it links to, its number and its event.
 pub(crate) fn record_hash(prev: Hash, seq: u64, json: &str) -> Hash {
-    Hash::bound(RECORD, &[prev.as_bytes(), &seq.to_le_bytes(), json.as_bytes()])
+    let mut hasher = RECORDS.clone();
+    for part in [prev.as_bytes().as_slice(), &seq.to_le_bytes(), json.as_bytes()] {
+        hasher.update(part);
+    }
+    Hash(*hasher.finalize().as_bytes())
 }
 
 /// One event as it is kept.
@@ -178,6 +184,12 @@ impl Record {
     /// The event, read from its text.
     pub fn event(&self) -> Result<Event, EventError> {
         Event::parse(&self.json)
+    }
+
+    /// Whether it is the next of a chain that ends so.
+    pub fn follows(&self, end: Link) -> bool {
+        (self.session, self.seq, self.prev) == (end.session, end.seq + 1, end.hash)
+            && self.hash == record_hash(self.prev, self.seq, &self.json)
     }
 
     /// The end of the chain after this record.

@@ -12,8 +12,8 @@ mod parts;
 
 pub use kind::Kind;
 pub use parts::{
-    By, CallOutcome, Client, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, ServerPlace, Status, Stream,
-    Target, Truncated, Usage,
+    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, By, CallOutcome, Client, Enforcement, FileIn, FileOut,
+    Found, Limits, Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage,
 };
 
 /// The version of the event form that this program writes and reads.

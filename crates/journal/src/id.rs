@@ -52,12 +52,13 @@ fn made(value: u128) -> Timestamp {
 
 fn write(f: &mut fmt::Formatter<'_>, prefix: &str, value: u128) -> fmt::Result {
     f.write_str(prefix)?;
-    for place in (0..DIGITS).rev() {
-        let shifted = value >> (place * BITS_PER_DIGIT as usize);
-        let digit = usize::from(shifted.to_le_bytes()[0] & 31);
-        fmt::Write::write_char(f, char::from(ALPHABET[digit]))?;
+    let mut digits = [0; DIGITS];
+    let mut rest = value;
+    for digit in digits.iter_mut().rev() {
+        *digit = ALPHABET[usize::from(rest.to_le_bytes()[0] & 31)];
+        rest >>= BITS_PER_DIGIT;
     }
-    Ok(())
+    f.write_str(str::from_utf8(&digits).map_err(|_| fmt::Error)?)
 }
 
 fn parse(text: &str, prefix: &str) -> Option<u128> {
@@ -138,6 +139,10 @@ id!(
 id!(
     /// One process's claim on what it made: `l_` and 26 characters.
     LeaseId, "l_", "a lease id"
+);
+id!(
+    /// One question to a person: `a_` and 26 characters.
+    ApprovalId, "a_", "the id of an approval"
 );
 id!(
     /// One access token, never its secret: `t_` and 26 characters.

@@ -20,13 +20,16 @@ mod verify;
 mod view;
 
 pub use event::{
-    By, CallOutcome, Client, Enforcement, Event, EventError, FileIn, FileOut, Kind, Limits, MAX_EVENT_BYTES, Origin,
-    Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage, files_out, output_parts,
+    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, By, CallOutcome, Client, Enforcement, Event, EventError,
+    FileIn, FileOut, Found, Kind, Limits, MAX_EVENT_BYTES, Origin, Output, PolicyRef, ServerPlace, Status, Stream,
+    Target, Truncated, Usage, files_out, output_parts,
 };
-pub use id::{ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
+pub use id::{ApprovalId, ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
 pub use outlet::{Delivery, Outlet, Undelivered};
-pub use record::{Cause, RecordError, Recorded, Recorder};
+pub use record::{Cause, Entry, EntryKind, KeepingRecorder, RecordError, Recorded, Recorder};
 pub use text::Text;
+/// Bytes that are wiped when they are dropped.
+pub use zeroize::Zeroizing;
 
 pub use chain::{Hash, HashError, Link, Record, genesis};
 pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};

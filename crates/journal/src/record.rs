@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use zeroize::Zeroizing;
+
 use crate::{Event, EventError, Hash, SessionId};
 
 /// Writes events down, in order.
@@ -16,6 +18,65 @@ impl<R: Recorder> Recorder for Arc<R> {
     fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
         R::record(self, event)
     }
+}
+
+/// Writes events down together with what an execution needs to be run again.
+pub trait KeepingRecorder: Recorder {
+    /// As [`Recorder::record`]; the entries belong to the event's execution and are kept in the same commit, or not at all.
+    fn record_keeping(
+        &self,
+        event: Event,
+        entries: Vec<Entry>,
+    ) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
+
+    /// Keeps more of what stands for personal data in a session, sealed. Returns once it is committed: nobody may see an alias
+    /// before.
+    fn keep_aliases(
+        &self,
+        session: SessionId,
+        part: Zeroizing<Vec<u8>>,
+    ) -> impl Future<Output = Result<(), RecordError>> + Send;
+}
+
+impl<R: KeepingRecorder> KeepingRecorder for Arc<R> {
+    fn record_keeping(
+        &self,
+        event: Event,
+        entries: Vec<Entry>,
+    ) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
+        R::record_keeping(self, event, entries)
+    }
+
+    fn keep_aliases(
+        &self,
+        session: SessionId,
+        part: Zeroizing<Vec<u8>>,
+    ) -> impl Future<Output = Result<(), RecordError>> + Send {
+        R::keep_aliases(self, session, part)
+    }
+}
+
+/// Something that an execution met from outside, kept so that it can be run again. Not part of the journal: sealed, and deleted
+/// with its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The call that it belongs to; of a trace, the call that comes next.
+    pub number: u32,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The thing itself, which only whoever wrote it understands.
+    pub bytes: Vec<u8>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A call as it was made.
+    Call,
+    /// What it was answered.
+    Answer,
+    /// What else the program met since the call before: times, and the order of things.
+    Trace,
 }
 
 /// Where an event stands in its session's chain.
@@ -85,6 +146,13 @@ pub enum RecordError {
         #[source]
         source: Cause,
     },
+    /// What belongs to the event, or would be kept by itself, cannot be kept: nothing was written.
+    #[error("what an execution needs to be run again cannot be kept")]
+    Keep {
+        /// Why not.
+        #[source]
+        source: Cause,
+    },
     /// The event is written, but a sink that must have it did not take it.
     #[error("{sink} did not take the event in time")]
     Sink {
@@ -114,6 +182,7 @@ impl RecordError {
             RecordError::Locked { .. } => "store.locked",
             RecordError::Damaged { .. } => "store.damaged",
             RecordError::Write { .. } => "store.write",
+            RecordError::Keep { .. } => "store.keep",
             RecordError::Sink { .. } => "audit.sink",
             RecordError::Ended => "store.closed",
         }
@@ -137,6 +206,7 @@ impl RecordError {
             | RecordError::Closed { .. }
             | RecordError::Event { .. }
             | RecordError::Write { .. }
+            | RecordError::Keep { .. }
             | RecordError::Ended => None,
         }
     }

@@ -163,6 +163,13 @@ impl Spans {
             | Kind::FilesOut { .. }
             | Kind::ServerUsed { .. }
             | Kind::CallRefused { .. }
+            | Kind::ApprovalAsked { .. }
+            | Kind::ApprovalAnswered { .. }
+            | Kind::ExecutionSuspended { .. }
+            | Kind::ExecutionResumed { .. }
+            | Kind::DataHidden { .. }
+            | Kind::DataRevealed { .. }
+            | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::EgressStarted { .. }
             | Kind::EgressEnded { .. }
@@ -170,6 +177,8 @@ impl Spans {
             | Kind::CredentialUsed { .. }
             | Kind::CredentialMisused { .. }
             | Kind::PolicyChanged { .. }
+            | Kind::WorkspaceOpened { .. }
+            | Kind::WorkspaceRemoved { .. }
             | Kind::SessionClosed { .. } => None,
         }
     }

@@ -214,10 +214,7 @@ impl SessionSummary {
                     detail: detail.clone(),
                     rule: rule.clone(),
                 };
-                match self.execution(event.execution) {
-                    Some(execution) => execution.violations.push(violation),
-                    None => self.violations.push(violation),
-                }
+                self.violated(event.execution, violation);
             }
             Kind::Refused { code, .. } => self.refused.push(code.clone()),
             Kind::StopRequested { by } => self.stop_requested.push(*by),
@@ -225,16 +222,15 @@ impl SessionSummary {
                 self.state = SessionState::Lost;
                 self.lose(event.at);
             }
-            Kind::SessionClosed { reason } => {
-                if self.state == SessionState::Open {
-                    self.state = SessionState::Closed;
-                }
-                self.closed = Some(event.at);
-                self.reason = Some(reason.clone());
-                self.lose(event.at);
-            }
+            Kind::SessionClosed { reason } => self.close(event.at, reason),
             Kind::PolicyChanged { policy, .. } => self.policy = Some(policy.clone()),
-            Kind::ServerUsed { .. } | Kind::ToolDrifted { .. } => {}
+            Kind::ServerUsed { .. }
+            | Kind::DataHidden { .. }
+            | Kind::DataRevealed { .. }
+            | Kind::DataCapped { .. }
+            | Kind::ToolDrifted { .. }
+            | Kind::WorkspaceOpened { .. }
+            | Kind::WorkspaceRemoved { .. } => {}
             Kind::ExecutionEnded { .. }
             | Kind::LimitHit { .. }
             | Kind::FilesOut { .. }
@@ -242,6 +238,10 @@ impl SessionSummary {
             | Kind::CallStarted { .. }
             | Kind::CallEnded { .. }
             | Kind::CallRefused { .. }
+            | Kind::ApprovalAsked { .. }
+            | Kind::ApprovalAnswered { .. }
+            | Kind::ExecutionSuspended { .. }
+            | Kind::ExecutionResumed { .. }
             | Kind::EgressStarted { .. }
             | Kind::EgressEnded { .. }
             | Kind::EgressRefused { .. }
@@ -252,6 +252,22 @@ impl SessionSummary {
                 }
             }
         }
+    }
+
+    fn violated(&mut self, id: Option<ExecutionId>, violation: Violation) {
+        match self.execution(id) {
+            Some(execution) => execution.violations.push(violation),
+            None => self.violations.push(violation),
+        }
+    }
+
+    fn close(&mut self, at: Timestamp, reason: &Text) {
+        if self.state == SessionState::Open {
+            self.state = SessionState::Closed;
+        }
+        self.closed = Some(at);
+        self.reason = Some(reason.clone());
+        self.lose(at);
     }
 
     fn execution(&mut self, id: Option<ExecutionId>) -> Option<&mut ExecutionSummary> {
@@ -314,9 +330,15 @@ impl ExecutionSummary {
                 self.truncated = *truncated;
                 self.output.clone_from(output);
             }
+            Kind::ExecutionSuspended { .. } => self.status = Status::WaitingApproval,
+            Kind::ExecutionResumed { .. } => self.status = Status::Running,
             Kind::LimitHit { code, .. } => self.limits_hit.push(code.clone()),
             Kind::FilesOut { files } => self.files.extend_from_slice(files),
-            Kind::CallStarted { .. } | Kind::CallEnded { .. } | Kind::CallRefused { .. } => {
+            Kind::CallStarted { .. }
+            | Kind::CallEnded { .. }
+            | Kind::CallRefused { .. }
+            | Kind::ApprovalAsked { .. }
+            | Kind::ApprovalAnswered { .. } => {
                 calls::add(&mut self.calls, &event.kind);
             }
             Kind::EgressStarted { .. }
@@ -332,8 +354,13 @@ impl ExecutionSummary {
             | Kind::StopRequested { .. }
             | Kind::Swept { .. }
             | Kind::ServerUsed { .. }
+            | Kind::DataHidden { .. }
+            | Kind::DataRevealed { .. }
+            | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::PolicyChanged { .. }
+            | Kind::WorkspaceOpened { .. }
+            | Kind::WorkspaceRemoved { .. }
             | Kind::SessionClosed { .. } => {}
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::data::{PiiMode, Secrets};
 use crate::decide::Verdict;
-use crate::draft::Access;
+use crate::draft::{Access, Draft};
 use crate::policy::Policy;
 
 /// Something that a policy key needs to be true.
@@ -126,7 +126,8 @@ impl Policy {
         }
         self.tool_needs(&mut needs);
         self.data_needs(&mut needs);
-        if self.approvals().is_some() {
+        // The default's word: where nobody can be asked, no answer means no.
+        if self.approvals() != Draft::builtin().approvals.as_ref() {
             needs.push(("approvals".to_owned(), Mechanism::Approvals, "leave the section out"));
         }
         needs

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::decide::RuleSet;
-use crate::draft::{Access, Draft, FsDraft, MountDraft};
+use crate::draft::{Access, Clean, Draft, FsDraft, MountDraft};
 use crate::example::FailedExample;
 use crate::layer;
 use crate::measure::Measure;
@@ -127,7 +127,7 @@ fn beneath(asked: &Draft, top: &Draft, measure: &mut Measure) -> Draft {
     full.proc = Some(measure.proc(asked, &builtin, top));
     full.net = Some(measure.net(asked, &full, top));
     full.tools = Some(measure.tools(asked, &full, top));
-    full.data = measure.data(asked, top);
+    full.data = measure.data(asked, &builtin, top);
     full.approvals = measure.approvals(asked, top);
     full.audit = Some(measure.audit(asked, &builtin, top));
     full
@@ -209,6 +209,9 @@ fn sizes(mount: &MountDraft, most: &MountDraft, measure: &mut Measure, key: &dyn
         && mine > allowed
     {
         measure.too_much(key(".keep_for"), &mine.to_string(), &allowed.to_string());
+    }
+    if mount.keep == Some(true) && most.clean == Some(Clean::OnComplete) && mount.clean != most.clean {
+        measure.too_much(key(".clean"), "never", "on_complete");
     }
 }
 

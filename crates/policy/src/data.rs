@@ -7,6 +7,12 @@ use crate::draft::nullable;
 use crate::pattern::ToolPattern;
 use crate::units::Bytes;
 
+mod own;
+mod rules;
+
+pub use own::{OwnCheck, OwnKind};
+pub use rules::DataRules;
+
 /// `data` as written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +49,9 @@ pub struct PiiDraft {
     /// Tools that get the real values.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub reveal_to: Vec<ToolPattern>,
+    /// Kinds of one's own, looked for besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "own::kinds")]
+    pub own: Vec<OwnKind>,
 }
 
 /// What happens to personal data; later is stricter.
@@ -92,6 +101,34 @@ pub enum PiiKind {
     Name,
 }
 
+impl PiiKind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Email,
+        Self::Phone,
+        Self::Card,
+        Self::Iban,
+        Self::Ssn,
+        Self::Ip,
+        Self::Url,
+        Self::Name,
+    ];
+
+    /// The kind as a policy says it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Phone => "phone",
+            Self::Card => "card",
+            Self::Iban => "iban",
+            Self::Ssn => "ssn",
+            Self::Ip => "ip",
+            Self::Url => "url",
+            Self::Name => "name",
+        }
+    }
+}
+
 /// What happens to secrets in what comes out; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -114,3 +151,6 @@ pub struct ReturnDraft {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<std::num::NonZeroU32>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::net::{HostRequest, NetDraft};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
-use crate::tools::History;
+use crate::tools::{Hints, History, ToolRule};
 
 /// An answer; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -145,20 +145,33 @@ impl RuleSet {
         Decision::new(verdict, self.address(key))
     }
 
-    /// Every rule that is about the call; if none is, the default.
-    pub(crate) fn tool(&self, name: &ToolName, args: &Value, history: &History) -> Vec<Decision> {
-        let tools = self.draft.tools.as_ref();
-        let matching: Vec<Decision> = tools
-            .into_iter()
-            .flat_map(|tools| tools.rules.iter().enumerate())
-            .filter(|(_, rule)| rule.matches(name, args, history))
+    /// Every rule that is about the call; if none is, the default, which is not about skills: what they do is decided call by
+    /// call.
+    pub(crate) fn tool(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Vec<Decision> {
+        let rules = self.draft.tools.iter().flat_map(|tools| tools.rules.iter().enumerate());
+        let matching: Vec<Decision> = rules
+            .filter(|(_, rule)| rule.matches(name, hints, args, history))
             .map(|(index, rule)| self.decide(rule.verdict, &format!("tools.rules[{index}]")))
             .collect();
         if matching.is_empty() {
-            let default = tools.and_then(|tools| tools.default).unwrap_or(Verdict::Deny);
-            return vec![self.decide(default, "tools.default")];
+            return vec![self.tool_default(name)];
         }
         matching
+    }
+
+    /// The answer where no rule is about a call.
+    pub(crate) fn tool_default(&self, name: &ToolName) -> Decision {
+        if name.is_skill() {
+            return Decision::new(Verdict::Allow, "builtin.skills");
+        }
+        let default = self.draft.tools.as_ref().and_then(|tools| tools.default);
+        self.decide(default.unwrap_or(Verdict::Deny), "tools.default")
+    }
+
+    /// The rules for tools, with their addresses.
+    pub(crate) fn tool_rules(&self) -> impl Iterator<Item = (String, &ToolRule)> {
+        let rules = self.draft.tools.iter().flat_map(|tools| tools.rules.iter().enumerate());
+        rules.map(|(index, rule)| (self.address(&format!("tools.rules[{index}]")), rule))
     }
 
     /// Every rule that is about the request; if none is, the default.

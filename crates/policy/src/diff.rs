@@ -133,6 +133,7 @@ fn flatten(key: String, value: Value, facts: &mut BTreeMap<String, Value>) {
             for item in list {
                 let name = match item.get("path").and_then(Value::as_str) {
                     Some(path) if key == "fs.mounts" => path.to_owned(),
+                    _ if key == "data.pii.own" => own_kind(&item),
                     _ => text(&item),
                 };
                 facts.insert(format!("{key}[{name}]"), item);
@@ -142,6 +143,12 @@ fn flatten(key: String, value: Value, facts: &mut BTreeMap<String, Value>) {
             facts.insert(key, value);
         }
     }
+}
+
+/// An own kind is known by its name and expression: two may share a name.
+fn own_kind(item: &Value) -> String {
+    let field = |name: &str| item.get(name).map(text).unwrap_or_default();
+    format!("{} {}", field("name"), field("pattern"))
 }
 
 fn change(key: &str, before: Option<&Value>, after: Option<&Value>) -> Change {
@@ -166,6 +173,7 @@ fn topic(key: &str, value: Option<&Value>) -> Topic {
         "net" if value.is_some_and(|rule| rule.get("addresses").is_some()) => Topic::PrivateReach,
         "net" => Topic::HostReach,
         "proc" => Topic::Limit,
+        "tools" if key.starts_with("tools.limits.") => Topic::Limit,
         "tools" => Topic::Tool,
         "data" => Topic::Data,
         "approvals" => Topic::Approval,
@@ -196,6 +204,7 @@ fn sentence(key: &str, topic: Topic, before: Option<&Value>, after: Option<&Valu
             Topic::Tool => format!("new tool rule: {shown}"),
             Topic::Mount => format!("new mount: {shown}"),
             Topic::Hidden => format!("newly hidden: {shown}"),
+            Topic::Data if key.starts_with("data.pii.own") => format!("newly looked for: {shown}"),
             Topic::Limit | Topic::Environment | Topic::Data | Topic::Approval | Topic::Audit => {
                 format!("`{key}` is new")
             }
@@ -217,6 +226,7 @@ fn direction(key: &str, before: Option<&Value>, after: Option<&Value>) -> Direct
         "net.denylist" | "fs.deny" | "data.pii.kinds" => Some(false),
         "tools.rules" => Some(before.or(after).is_some_and(|rule| rule.get("deny").is_none())),
         "fs.mounts" => return mount_direction(before, after),
+        "data.pii.own" => return own_direction(before, after),
         _ => None,
     };
     if let Some(grants) = grants {
@@ -267,7 +277,9 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
         "data.pii.names" => place(&["dictionary", "keys"]),
         "data.secrets" => place(&["redact", "off"]),
         "proc.cpu_quota" => text.parse().ok().map(|cpus: Cpus| i128::from(cpus.as_millis())),
-        "net.limits.rate" => text.parse().ok().map(|rate: Rate| i128::from(rate.hourly())),
+        key if key == "net.limits.rate" || key.starts_with("tools.limits.") => {
+            text.parse().ok().map(|rate: Rate| i128::from(rate.hourly()))
+        }
         key if key.starts_with("proc.")
             || key.starts_with("net.limits.")
             || key.starts_with("data.return")
@@ -284,6 +296,18 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
     }
 }
 
+/// A check finds less than none.
+fn own_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
+    let (Some(before), Some(after)) = (before, after) else {
+        return moved(after.is_none());
+    };
+    match (before.get("check"), after.get("check")) {
+        (None, Some(_)) => Direction::Weaker,
+        (Some(_), None) => Direction::Stricter,
+        _ => Direction::Neutral,
+    }
+}
+
 /// A mount is wider when its access, space, keeping or host folder grew.
 fn mount_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
     let (Some(before), Some(after)) = (before, after) else {
@@ -293,11 +317,16 @@ fn mount_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
     let quota = |mount: &Value| field(mount, "quota").parse::<Bytes>().map_or(0, Bytes::get);
     let scale = |mount: &Value| {
         let writable = field(mount, "access") == "rw";
-        (writable, field(mount, "keep") == "true", quota(mount))
+        let kept = match (field(mount, "keep") == "true", field(mount, "clean") == "on_complete") {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
+        };
+        (writable, kept, quota(mount))
     };
     let (old, new) = (scale(before), scale(after));
     let from = field(before, "from") != field(after, "from");
-    let weaker = from || (new.0 && !old.0) || (new.1 && !old.1) || new.2 > old.2;
+    let weaker = from || (new.0 && !old.0) || new.1 > old.1 || new.2 > old.2;
     match weaker {
         true => Direction::Weaker,
         false if new == old => Direction::Neutral,

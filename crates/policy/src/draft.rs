@@ -137,9 +137,22 @@ pub struct MountDraft {
     /// For how long it is kept; 24h unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_for: Option<Period>,
+    /// When a kept place is emptied besides; never unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean: Option<Clean>,
     /// The host folder shown there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<PathBuf>,
+}
+
+/// When a kept place is emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Clean {
+    /// Only when its time is over.
+    Never,
+    /// When an execution ended with status completed.
+    OnComplete,
 }
 
 /// Read-only or writable.
@@ -315,6 +328,8 @@ impl MountDraft {
             "can only be kept if it is writable and not a host folder"
         } else if self.keep_for.is_some() && !keep {
             "has `keep_for` without `keep: true`"
+        } else if self.clean.is_some() && !keep {
+            "has `clean` without `keep: true`"
         } else if writable && self.from.is_none() && self.quota.is_none() {
             "is writable and needs a `quota`"
         } else if !writable && self.from.is_none() {

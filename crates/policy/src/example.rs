@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::net::{HostRequest, Method, Scheme};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
-use crate::tools::History;
+use crate::tools::{Hints, History};
 use crate::url::UrlPath;
 
 /// An example whose answer is not the expected one.
@@ -98,7 +98,12 @@ fn tool_answer(rules: &RuleSet, tool: &str, example: &Example) -> Decision {
         }
     }
     let args = example.args.clone().unwrap_or_default();
-    strictest(rules.tool(&name, &Value::Object(args.into_iter().collect()), &history))
+    strictest(rules.tool(
+        &name,
+        Hints::none(),
+        &Value::Object(args.into_iter().collect()),
+        &history,
+    ))
 }
 
 fn host_answer(rules: &RuleSet, host: &str, example: &Example) -> Decision {

@@ -5,15 +5,17 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::decide::{Decision, Rule, Verdict, strictest};
+use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
 use crate::draft::Access;
 use crate::host::Host;
+use crate::measure::word;
 use crate::net::{HostRequest, Method, Scheme};
 use crate::node::nearest;
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
 use crate::policy::Policy;
-use crate::tools::History;
+use crate::recalled::{Called, Judged};
+use crate::tools::{Hints, History};
 use crate::url::UrlPath;
 
 /// Something to explain, as a person would write it.
@@ -23,6 +25,8 @@ pub enum Question {
     Tool {
         /// The tool's name.
         name: String,
+        /// What its server says of it.
+        hints: Hints,
         /// Its arguments.
         args: Value,
         /// Tools called before.
@@ -65,6 +69,8 @@ pub struct Explanation {
     pub sentence: String,
     /// Every rule that matched, with what it said.
     pub matched: Vec<(Rule, Verdict)>,
+    /// What else there is to know, such as why a rule with a hint matched.
+    pub notes: Vec<String>,
     /// What to do if another answer is wanted.
     pub next: Option<String>,
 }
@@ -74,6 +80,9 @@ impl fmt::Display for Explanation {
         f.write_str(&self.sentence)?;
         for (rule, verdict) in &self.matched {
             write!(f, "\n  {verdict:<5} {rule}")?;
+        }
+        for note in &self.notes {
+            write!(f, "\nnote: {note}")?;
         }
         match &self.next {
             Some(next) => write!(f, "\nhint: {next}"),
@@ -86,7 +95,12 @@ impl Policy {
     /// Explains an answer of this policy.
     pub fn explain(&self, question: &Question) -> Explanation {
         match question {
-            Question::Tool { name, args, after } => self.explain_tool(name, args, after),
+            Question::Tool {
+                name,
+                hints,
+                args,
+                after,
+            } => self.explain_tool(name, *hints, args, after),
             Question::Host {
                 host,
                 port,
@@ -99,7 +113,7 @@ impl Policy {
         }
     }
 
-    fn explain_tool(&self, name: &str, args: &Value, after: &[String]) -> Explanation {
+    fn explain_tool(&self, name: &str, hints: Hints, args: &Value, after: &[String]) -> Explanation {
         let parsed = match name.parse::<ToolName>() {
             Ok(parsed) => parsed,
             Err(error) => return unreadable("builtin.names", &error),
@@ -111,12 +125,70 @@ impl Policy {
                 Err(error) => return unreadable("builtin.names", &error),
             }
         }
-        let answers = self
-            .layers()
-            .iter()
-            .flat_map(|layer| layer.tool(&parsed, args, &history))
-            .collect();
-        answered(&format!("tool `{name}`"), answers)
+        self.explain_call(&parsed, hints, args, &history)
+    }
+
+    fn explain_call(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Explanation {
+        let answers = |layer: &RuleSet| layer.tool(name, hints, args, history);
+        let mut matched: Vec<Decision> = self.layers().iter().flat_map(answers).collect();
+        let decision = strictest(self.tool_answers(name, hints, args, history));
+        if strictest(answers(&self.layers()[0])).verdict() == Verdict::Ask
+            && let Some(standing) = self.standing().answer(name, args)
+        {
+            matched.push(Decision::new(Verdict::Allow, standing));
+        }
+        let mut notes = self.hint_notes(hints, &matched);
+        if self.data_rules().reveals(name) {
+            notes.push("`data.pii.reveal_to` names it: it gets real values in place of stand-ins".to_owned());
+        }
+        Explanation {
+            notes,
+            ..decided(&format!("tool `{name}`"), &matched, decision)
+        }
+    }
+
+    /// Why each rule with a hint matched.
+    fn hint_notes(&self, hints: Hints, matched: &[Decision]) -> Vec<String> {
+        let mut notes = Vec::new();
+        for layer in self.layers() {
+            let rules = layer
+                .draft
+                .tools
+                .iter()
+                .flat_map(|tools| tools.rules.iter().enumerate());
+            for (index, rule) in rules {
+                let address = format!("{}tools.rules[{index}]", layer.prefix);
+                let Some(hint) = rule
+                    .hint
+                    .filter(|_| matched.iter().any(|one| one.rule().as_str() == address))
+                else {
+                    continue;
+                };
+                notes.push(if hints.says(hint) {
+                    format!("`{address}` has `hint: {hint}`, and the tool's server says that it is so")
+                } else {
+                    format!("`{address}` has `hint: {hint}`, and the tool's server does not say that it is not so")
+                });
+            }
+        }
+        notes
+    }
+
+    /// What it says to the calls of one tool among those of a session, each by what was called before it: with its place among all.
+    pub fn explain_calls(&self, tool: &str, calls: &[Called]) -> Vec<(usize, Judged)> {
+        let mut history = History::new();
+        let mut explained = Vec::new();
+        for (index, call) in calls.iter().enumerate() {
+            if call.name == tool {
+                explained.push((index, self.judge(call, &history)));
+            }
+            if call.made
+                && let Ok(name) = call.name.parse()
+            {
+                history.record(name);
+            }
+        }
+        explained
     }
 
     fn explain_host(
@@ -143,8 +215,8 @@ impl Policy {
             method,
             path,
         };
-        let answers = self.layers().iter().flat_map(|layer| layer.host(&request)).collect();
-        let mut explanation = answered(&format!("host `{host}` port {port}"), answers);
+        let answers: Vec<Decision> = self.layers().iter().flat_map(|layer| layer.host(&request)).collect();
+        let mut explanation = answered(&format!("host `{host}` port {port}"), &answers);
         if method.is_none()
             && explanation
                 .decision
@@ -167,7 +239,7 @@ impl Policy {
                 .map(|path| layers.flat_map(|layer| layer.file(&path)).collect())
         };
         match answers {
-            Ok(answers) => answered(&format!("path `{path}`"), answers),
+            Ok(answers) => answered(&format!("path `{path}`"), &answers),
             Err(error) => unreadable("builtin.paths", &error),
         }
     }
@@ -176,7 +248,10 @@ impl Policy {
         let values = self.limit_values();
         let named = |known: &str| known == key || last_part(known) == key;
         let Some((name, value)) = values.iter().find(|(known, _)| named(known)) else {
-            let known: Vec<&str> = values.iter().map(|(known, _)| last_part(known)).collect();
+            let mut known: Vec<&str> = Vec::new();
+            for part in values.iter().map(|(known, _)| last_part(known)) {
+                known.extend((!known.contains(&part)).then_some(part));
+            }
             let next = nearest(last_part(key), &known).map(|known| format!("did you mean `{known}`?"));
             return stated(format!("`{key}` is not a limit, known are {}", known.join(", ")), next);
         };
@@ -195,7 +270,7 @@ impl Policy {
         stated(format!("`{name}` is {value}{most}"), Some(next))
     }
 
-    fn limit_values(&self) -> [(&'static str, String); 11] {
+    fn limit_values(&self) -> Vec<(&'static str, String)> {
         let period = |duration| {
             crate::units::Period::new(duration)
                 .map(|p| p.to_string())
@@ -203,7 +278,7 @@ impl Policy {
         };
         let limits = self.limits();
         let net = self.net_limits();
-        [
+        let mut values = vec![
             ("proc.cpu_quota", limits.cpu.to_string()),
             ("proc.mem_limit", limits.memory.to_string()),
             ("proc.wall_timeout", period(limits.wall)),
@@ -215,7 +290,17 @@ impl Policy {
             ("net.limits.connections", net.connections.to_string()),
             ("net.limits.rate", net.rate.to_string()),
             ("net.limits.bytes", net.bytes.to_string()),
-        ]
+        ];
+        let data = self.data_rules();
+        values.extend(data.bytes.map(|bytes| ("data.return.bytes", bytes.to_string())));
+        values.extend(data.rows.map(|rows| ("data.return.rows", rows.to_string())));
+        values.extend([
+            ("data.pii.mode", word(data.pii)),
+            ("data.pii.inside", word(data.inside)),
+            ("data.pii.names", word(data.names)),
+            ("data.secrets", word(data.secrets)),
+        ]);
+        values
     }
 }
 
@@ -228,16 +313,21 @@ fn stated(sentence: String, next: Option<String>) -> Explanation {
         decision: None,
         sentence,
         matched: Vec::new(),
+        notes: Vec::new(),
         next,
     }
 }
 
-fn answered(what: &str, answers: Vec<Decision>) -> Explanation {
-    let matched: Vec<(Rule, Verdict)> = answers
+fn answered(what: &str, answers: &[Decision]) -> Explanation {
+    let decision = strictest(answers.iter().cloned());
+    decided(what, answers, decision)
+}
+
+fn decided(what: &str, answers: &[Decision], decision: Decision) -> Explanation {
+    let matched = answers
         .iter()
         .map(|answer| (answer.rule().clone(), answer.verdict()))
         .collect();
-    let decision = strictest(answers);
     let verb = match decision.verdict() {
         Verdict::Allow => "is allowed",
         Verdict::Ask => "asks a person",
@@ -248,6 +338,7 @@ fn answered(what: &str, answers: Vec<Decision>) -> Explanation {
         next: next_step(decision.rule(), decision.verdict()),
         decision: Some(decision),
         matched,
+        notes: Vec::new(),
     }
 }
 
@@ -261,6 +352,7 @@ fn unreadable(rule: &str, error: &dyn fmt::Display) -> Explanation {
         sentence: format!("denied by `{rule}`: {error}"),
         matched: vec![(decision.rule().clone(), Verdict::Deny)],
         decision: Some(decision),
+        notes: Vec::new(),
         next: Some("write it in its plain form and ask again".to_owned()),
     }
 }

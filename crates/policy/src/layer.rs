@@ -4,7 +4,7 @@
 use crate::data::{DataDraft, PiiDraft, ReturnDraft};
 use crate::draft::{ApprovalsDraft, AuditDraft, Draft, FsDraft, MountDraft, ProcDraft};
 use crate::net::{NetDraft, NetLimitsDraft};
-use crate::tools::ToolsDraft;
+use crate::tools::{ToolLimitsDraft, ToolsDraft};
 
 impl Draft {
     /// This draft with `over` laid over it. Examples belong to the file they stand in, so only
@@ -119,6 +119,14 @@ fn tools(base: &ToolsDraft, over: &ToolsDraft) -> ToolsDraft {
         drift: over.drift.or(base.drift),
         max_calls: over.max_calls.or(base.max_calls),
         call_timeout: over.call_timeout.or(base.call_timeout),
+        limits: both(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
+            ToolLimitsDraft {
+                tenant: over.tenant.or(base.tenant),
+                session: over.session.or(base.session),
+                server: over.server.or(base.server),
+                tool: over.tool.or(base.tool),
+            }
+        }),
     }
 }
 
@@ -130,6 +138,7 @@ fn data(base: &DataDraft, over: &DataDraft) -> DataDraft {
             names: over.names.or(base.names),
             kinds: over.kinds.as_ref().or(base.kinds.as_ref()).cloned(),
             reveal_to: add(&base.reveal_to, &over.reveal_to),
+            own: add(&base.own, &over.own),
         }),
         secrets: over.secrets.or(base.secrets),
         returned: both(base.returned.as_ref(), over.returned.as_ref(), |base, over| {

@@ -16,9 +16,10 @@ use crate::host::{Host, HostPattern};
 use crate::net::{HostRequest, HostRule, Method, NetDraft, Scheme};
 use crate::pattern::{ToolName, ToolPattern};
 use crate::policy::Policy;
-use crate::tools::{History, ToolRule, ToolsDraft};
+use crate::tools::{Hints, History, ToolRule, ToolsDraft};
 use crate::url::UrlPath;
 
+mod arguments;
 mod paths;
 
 /// Something that a session tried, in the words of its journal.
@@ -52,6 +53,10 @@ pub enum Tried {
     Tool {
         /// Its full name.
         name: String,
+        /// Its arguments, where they are known.
+        arguments: Option<Value>,
+        /// Those whose values are hidden: what stands there is not what was sent.
+        hidden: BTreeSet<String>,
     },
 }
 
@@ -69,7 +74,7 @@ impl std::fmt::Display for Tried {
                 write!(f, "{scheme}://{host}:{port}")?;
                 method.iter().chain(path).try_for_each(|part| write!(f, " {part}"))
             }
-            Self::Tool { name } => f.write_str(name),
+            Self::Tool { name, .. } => f.write_str(name),
         }
     }
 }
@@ -117,12 +122,15 @@ struct Crossing {
 /// What can be allowed.
 enum Allowable {
     Host(Crossing),
-    Tool(ToolName),
+    Tool(ToolName, Option<Value>),
 }
+
+/// The calls of each tool by their arguments, where they are known.
+type Calls = BTreeMap<ToolName, Vec<Option<Value>>>;
 
 /// The least policy that allows all of these, as far as one should.
 pub fn learn(attempts: &[Attempt]) -> Result<Learnt, NotLearnt> {
-    let (mut crossings, mut tools, mut notes) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut crossings, mut tools, mut notes) = (Vec::new(), Calls::new(), BTreeSet::new());
     for attempt in attempts {
         let note = |allowed: bool, why: String| Note {
             tried: attempt.tried.to_string(),
@@ -133,9 +141,10 @@ pub fn learn(attempts: &[Attempt]) -> Result<Learnt, NotLearnt> {
             Err(why) => drop(notes.insert(note(false, why))),
             Ok((allowable, more)) => {
                 notes.extend(more.map(|more| note(true, more)));
+                notes.extend(unlearnt(&attempt.tried).map(|more| note(true, more)));
                 match allowable {
                     Allowable::Host(crossing) => crossings.push(crossing),
-                    Allowable::Tool(name) => drop(tools.insert(name)),
+                    Allowable::Tool(name, arguments) => tools.entry(name).or_default().push(arguments),
                 }
             }
         }
@@ -164,17 +173,47 @@ fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
         }
         "tool.unknown" => Err("there is no such tool".to_owned()),
         "approval.needed" => Err(format!("a person is asked by `{rule}`")),
+        "approval.denied" => Err(format!("a person was asked by `{rule}`, and said no")),
+        "approval.timeout" | "approval.withdrawn" => Err(format!("a person was asked by `{rule}`, and did not answer")),
         "net.denied" | "policy.denied" => Err(format!("refused by `{rule}`, and deny beats allow")),
         code => Err(format!("refused with `{code}` by `{rule}`: no allow rule helps")),
     }
 }
 
+/// Arguments without the values of those that are hidden.
+fn seen(arguments: &Value, hidden: &BTreeSet<String>) -> Value {
+    let mut seen = arguments.clone();
+    for name in hidden {
+        if let Some(value) = seen.get_mut(name) {
+            *value = Value::Null;
+        }
+    }
+    seen
+}
+
+/// What could not be learnt of an attempt.
+fn unlearnt(tried: &Tried) -> Option<String> {
+    let hidden = match tried {
+        Tried::Tool { hidden, .. } if !hidden.is_empty() => hidden,
+        Tried::Tool { .. } | Tried::Host { .. } => return None,
+    };
+    let names: Vec<String> = hidden.iter().map(|name| format!("`{name}`")).collect();
+    let names = names.join(" and ");
+    Some(format!(
+        "a condition on {names}, if there should be one: only stand-ins for personal data are kept of it"
+    ))
+}
+
 fn allowable(tried: &Tried) -> Result<Allowable, String> {
     let (scheme, host, port, method, path, address) = match tried {
-        Tried::Tool { name } => {
+        Tried::Tool {
+            name,
+            arguments,
+            hidden,
+        } => {
             return name
                 .parse()
-                .map(Allowable::Tool)
+                .map(|name| Allowable::Tool(name, arguments.as_ref().map(|all| seen(all, hidden))))
                 .map_err(|error: crate::NameError| error.to_string());
         }
         Tried::Host {
@@ -216,6 +255,9 @@ fn allowable(tried: &Tried) -> Result<Allowable, String> {
             Some(known.map_err(|_| format!("no rule can name the method `{name}`"))?)
         }
     };
+    if path.as_deref().is_some_and(|path| path.contains(['‹', '⟦'])) {
+        return Err("its path held personal data or a secret, which no rule repeats: write `paths` by hand".to_owned());
+    }
     let path = path.as_deref().map(str::parse::<UrlPath>).transpose();
     let request = HostRequest {
         host,
@@ -239,20 +281,21 @@ fn ip(text: &str) -> Option<IpAddr> {
     text.parse().or_else(|_| socket(text)).ok()
 }
 
-fn draft(crossings: &[Crossing], tools: &BTreeSet<ToolName>) -> Draft {
+fn draft(crossings: &[Crossing], tools: &Calls) -> Draft {
     let allowlist = rules(crossings);
     let net = (!allowlist.is_empty()).then(|| NetDraft {
         enabled: Some(true),
         allowlist,
         ..NetDraft::default()
     });
-    let allow = |name: &ToolName| {
+    let allow = |(name, calls): (&ToolName, &Vec<Option<Value>>)| {
         let pattern: ToolPattern = name.as_str().parse().ok()?;
         Some(ToolRule {
             verdict: Verdict::Allow,
             pattern,
-            when: BTreeMap::new(),
+            when: arguments::patterns(calls),
             after: None,
+            hint: None,
             rate: None,
         })
     };
@@ -344,7 +387,7 @@ fn narrowed(mut asked: Asked) -> Vec<Option<Narrow>> {
 }
 
 /// Asks the policy, as a file would say it, for everything that it was learnt from.
-fn replay(draft: &Draft, crossings: &[Crossing], tools: &BTreeSet<ToolName>) -> Result<(), NotLearnt> {
+fn replay(draft: &Draft, crossings: &[Crossing], tools: &Calls) -> Result<(), NotLearnt> {
     let fault = |tried: String, rule: String| NotLearnt { tried, rule };
     let unfit = |error: &dyn std::fmt::Display| fault("anything".to_owned(), error.to_string());
     let text = draft.to_yaml().map_err(|error| unfit(&error))?;
@@ -360,8 +403,12 @@ fn replay(draft: &Draft, crossings: &[Crossing], tools: &BTreeSet<ToolName>) -> 
             }
         }
     }
-    for name in tools {
-        let decision = policy.tool(name.as_str(), &Value::Object(serde_json::Map::new()), &History::new());
+    let calls = tools
+        .iter()
+        .flat_map(|(name, calls)| calls.iter().map(move |call| (name, call)));
+    for (name, call) in calls {
+        let arguments = call.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let decision = policy.tool(name.as_str(), Hints::none(), &arguments, &History::new());
         if decision.verdict() != Verdict::Allow {
             return Err(fault(name.to_string(), decision.rule().to_string()));
         }

@@ -19,11 +19,14 @@ mod layer;
 mod learn;
 mod measure;
 mod node;
+mod outlook;
 mod parse;
 mod policy;
 mod preset;
+mod recalled;
 mod restore;
 mod schema;
+mod standing;
 
 mod data;
 mod net;
@@ -46,24 +49,32 @@ pub use ceiling::{Ceiling, Excess, TooMuch};
 pub use decide::{Decision, Rule, Verdict};
 pub use diff::{Change, Direction, Topic, diff};
 pub use draft::{
-    Access, ApprovalsDraft, Approver, AuditDraft, Draft, Example, FsDraft, JournalOutput, MountDraft, ProcDraft,
+    Access, ApprovalsDraft, Approver, AuditDraft, Clean, Draft, Example, FsDraft, JournalOutput, MountDraft, ProcDraft,
 };
 pub use example::FailedExample;
 pub use explain::{Explanation, Question};
 pub use learn::{Attempt, Learnt, NotLearnt, Note, Tried, learn};
+pub use outlook::{Approval, Outlook, PiiAhead, RateAhead, RateOf, RuleAhead};
 pub use parse::{MAX_DOCUMENT, ParseError, WriteError};
 pub use policy::{Audit, Fs, Limits, Mount, Policy};
 pub use preset::{NetPreset, preset_text, presets};
+pub use recalled::{Called, Judged};
 pub use schema::schema;
+pub use standing::{StandingRule, StandingRules, standing_schema};
 
-pub use data::{DataDraft, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, ReturnDraft, Secrets};
+pub use data::{
+    DataDraft, DataRules, OwnCheck, OwnKind, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, ReturnDraft, Secrets,
+};
 pub use net::{HostRequest, HostRule, Method, NetDraft, NetLimits, NetLimitsDraft, Scheme};
-pub use tools::{Condition, Expression, ExpressionError, Folder, History, ToolRule, ToolsDraft};
+pub use tools::{
+    Condition, Expression, ExpressionError, Folder, Hint, Hints, History, LimitOf, ToolLimitsDraft, ToolRule,
+    ToolsDraft,
+};
 
 pub use address::AddressKind;
 pub use glob::{Glob, GlobError};
 pub use host::{Host, HostError, HostName, HostPattern};
 pub use path::{GuestPath, PathError, RelPath};
-pub use pattern::{NameError, ToolName, ToolPattern};
+pub use pattern::{NameError, SKILLS, ToolName, ToolPattern};
 pub use units::{Bytes, Cpus, Per, Period, Rate, UnitError};
 pub use url::{UrlPath, UrlPathError, UrlPathPattern};

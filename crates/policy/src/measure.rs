@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 use std::fmt::{self, Display};
 
 use crate::ceiling::Excess;
-use crate::data::{DataDraft, PiiDraft, ReturnDraft};
+use crate::data::{DataDraft, PiiDraft, PiiKind, ReturnDraft};
 use crate::decide::{Verdict, allow_rules};
 use crate::draft::{ApprovalsDraft, Approver, AuditDraft, Draft, ProcDraft};
+use crate::layer::add;
 use crate::net::{HostRule, NetDraft, NetLimitsDraft, Scheme};
-use crate::tools::{ToolRule, ToolsDraft};
+use crate::tools::{ToolLimitsDraft, ToolRule, ToolsDraft};
 use crate::units::Rate;
 
 /// Collects every key that is too much.
@@ -169,7 +170,24 @@ impl Measure {
             drift: drift.filter(|_| asked.drift.or(top.drift).is_some()),
             max_calls: self.number("tools.max_calls", [asked.max_calls, None, top.max_calls]),
             call_timeout: self.number("tools.call_timeout", [asked.call_timeout, None, top.call_timeout]),
+            limits: self.tool_limits(asked.limits, top.limits),
         }
+    }
+
+    fn tool_limits(&mut self, asked: Option<ToolLimitsDraft>, top: Option<ToolLimitsDraft>) -> Option<ToolLimitsDraft> {
+        let (Some(a), Some(t)) = (&asked, &top) else {
+            return asked.or(top);
+        };
+        let mut least = |key: &str, asked: Option<Rate>, most: Option<Rate>| {
+            let values = [asked, None, most].map(|rate| rate.map(Often));
+            self.number(&format!("tools.limits.{key}"), values).map(|often| often.0)
+        };
+        Some(ToolLimitsDraft {
+            tenant: least("tenant", a.tenant, t.tenant),
+            session: least("session", a.session, t.session),
+            server: least("server", a.server, t.server),
+            tool: least("tool", a.tool, t.tool),
+        })
     }
 
     /// Conditions are not compared: at a call the ceiling's own rule is judged too.
@@ -192,30 +210,26 @@ impl Measure {
         }
     }
 
-    pub(crate) fn data(&mut self, asked: &Draft, top: &Draft) -> Option<DataDraft> {
-        if asked.data.is_none() && top.data.is_none() {
+    pub(crate) fn data(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> Option<DataDraft> {
+        let drafts = [asked, builtin, top];
+        if drafts.iter().all(|draft| draft.data.is_none()) {
             return None;
         }
-        let of = |draft: &Draft| draft.data.clone().unwrap_or_default();
-        let (asked, top) = (of(asked), of(top));
+        let [asked, builtin, top] = drafts.map(|draft| draft.data.clone().unwrap_or_default());
         Some(DataDraft {
-            pii: self.pii(asked.pii, top.pii),
-            secrets: self.strength("data.secrets", [asked.secrets, None, top.secrets]),
-            returned: self.returned(asked.returned, top.returned),
+            pii: self.pii(asked.pii, builtin.pii, top.pii),
+            secrets: self.strength("data.secrets", [asked.secrets, builtin.secrets, top.secrets]),
+            returned: self.returned(asked.returned, builtin.returned, top.returned),
         })
     }
 
-    fn pii(&mut self, asked: Option<PiiDraft>, top: Option<PiiDraft>) -> Option<PiiDraft> {
-        let (Some(asked), Some(top)) = (&asked, &top) else {
-            return asked.or(top);
-        };
-        let kinds = match (&asked.kinds, &top.kinds) {
-            (Some(kinds), Some(needed)) if !needed.iter().all(|kind| kinds.contains(kind)) => {
-                self.too_much("data.pii.kinds", &word(kinds), &format!("at least {}", word(needed)));
-                Some(needed.clone())
-            }
-            (kinds, needed) => kinds.as_ref().or(needed.as_ref()).cloned(),
-        };
+    fn pii(&mut self, asked: Option<PiiDraft>, builtin: Option<PiiDraft>, top: Option<PiiDraft>) -> Option<PiiDraft> {
+        let drafts = [asked, builtin, top];
+        if drafts.iter().all(Option::is_none) {
+            return None;
+        }
+        let [asked, builtin, top] = drafts.map(Option::unwrap_or_default);
+        let kinds = self.kinds(asked.kinds, builtin.kinds, top.kinds);
         for (index, pattern) in asked.reveal_to.iter().enumerate() {
             if !top.reveal_to.iter().any(|above| above.contains(pattern)) {
                 let key = format!("data.pii.reveal_to[{index}]");
@@ -223,21 +237,47 @@ impl Measure {
             }
         }
         Some(PiiDraft {
-            mode: self.strength("data.pii.mode", [asked.mode, None, top.mode]),
-            inside: self.strength("data.pii.inside", [asked.inside, None, top.inside]),
-            names: self.strength("data.pii.names", [asked.names, None, top.names]),
+            mode: self.strength("data.pii.mode", [asked.mode, builtin.mode, top.mode]),
+            inside: self.strength("data.pii.inside", [asked.inside, builtin.inside, top.inside]),
+            names: self.strength("data.pii.names", [asked.names, builtin.names, top.names]),
             kinds,
-            reveal_to: asked.reveal_to.clone(),
+            reveal_to: asked.reveal_to,
+            own: add(&top.own, &asked.own),
         })
     }
 
-    fn returned(&mut self, asked: Option<ReturnDraft>, top: Option<ReturnDraft>) -> Option<ReturnDraft> {
-        let (Some(asked), Some(top)) = (&asked, &top) else {
-            return asked.or(top);
-        };
+    /// All that the ceiling looks for must be asked for; unasked, what default and ceiling look for together.
+    fn kinds(
+        &mut self,
+        asked: Option<Vec<PiiKind>>,
+        builtin: Option<Vec<PiiKind>>,
+        top: Option<Vec<PiiKind>>,
+    ) -> Option<Vec<PiiKind>> {
+        match (asked, top) {
+            (Some(kinds), Some(needed)) if !needed.iter().all(|kind| kinds.contains(kind)) => {
+                self.too_much("data.pii.kinds", &word(kinds), &format!("at least {}", word(&needed)));
+                Some(needed)
+            }
+            (Some(kinds), _) => Some(kinds),
+            (None, Some(needed)) => Some(add(&builtin.unwrap_or_default(), &needed)),
+            (None, None) => builtin,
+        }
+    }
+
+    fn returned(
+        &mut self,
+        asked: Option<ReturnDraft>,
+        builtin: Option<ReturnDraft>,
+        top: Option<ReturnDraft>,
+    ) -> Option<ReturnDraft> {
+        let drafts = [asked, builtin, top];
+        if drafts.iter().all(Option::is_none) {
+            return None;
+        }
+        let [asked, builtin, top] = drafts.map(Option::unwrap_or_default);
         Some(ReturnDraft {
-            bytes: self.number("data.return.bytes", [asked.bytes, None, top.bytes]),
-            rows: self.number("data.return.rows", [asked.rows, None, top.rows]),
+            bytes: self.number("data.return.bytes", [asked.bytes, builtin.bytes, top.bytes]),
+            rows: self.number("data.return.rows", [asked.rows, builtin.rows, top.rows]),
         })
     }
 
@@ -287,7 +327,7 @@ fn covered(rule: &HostRule, top: &NetDraft) -> bool {
 }
 
 /// A value as its file would say it.
-fn word<T: serde::Serialize>(value: T) -> String {
+pub(crate) fn word<T: serde::Serialize>(value: T) -> String {
     let text = serde_json::to_string(&value).unwrap_or_default();
     text.replace('"', "")
 }

@@ -45,7 +45,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 impl ParseError {
-    fn whole(file: &str, message: String) -> Self {
+    pub(crate) fn whole(file: &str, message: String) -> Self {
         Self {
             file: file.to_owned(),
             line: 0,
@@ -53,6 +53,11 @@ impl ParseError {
             message,
             hint: None,
         }
+    }
+
+    pub(crate) fn hint(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
     }
 
     fn located(file: &str, error: &NodeError) -> Self {
@@ -117,6 +122,11 @@ impl Draft {
     }
 }
 
+/// Reads a document of another shape, with the same care.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T, ParseError> {
+    T::deserialize(read(text, name)?).map_err(|error| ParseError::located(name, &error))
+}
+
 fn decode(node: Node, name: &str) -> Result<Draft, ParseError> {
     if matches!(node.value, Value::Null) {
         return Ok(Draft::empty());
@@ -142,12 +152,21 @@ fn read(text: &str, name: &str) -> Result<Node, ParseError> {
 
 /// JSON strings may hold characters that YAML wants escaped; in valid JSON they stand nowhere else.
 fn readable(text: &str) -> Cow<'_, str> {
-    let odd = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
     let json =
         text.trim_start().starts_with('{') && text.contains(odd) && serde_json::from_str::<IgnoredAny>(text).is_ok();
-    if !json {
-        return Cow::Borrowed(text);
+    if json {
+        Cow::Owned(escaped(text))
+    } else {
+        Cow::Borrowed(text)
     }
+}
+
+fn odd(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// JSON with every character escaped that YAML does not take as it is.
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 64);
     for c in text.chars() {
         if odd(c) {
@@ -158,7 +177,7 @@ fn readable(text: &str) -> Cow<'_, str> {
             escaped.push(c);
         }
     }
-    Cow::Owned(escaped)
+    escaped
 }
 
 fn options() -> Options {

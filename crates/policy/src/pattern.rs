@@ -9,6 +9,9 @@ use crate::text::text_type;
 /// The longest tool name or pattern, in bytes.
 const MAX_NAME: usize = 256;
 
+/// The server whose tools are saved programs. No other server is called so.
+pub const SKILLS: &str = "skills";
+
 /// Why a tool name or pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -34,6 +37,11 @@ impl ToolName {
     /// The name as written.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is a saved program, called like a tool of the server [`SKILLS`].
+    pub fn is_skill(&self) -> bool {
+        self.0.split_once('.').is_some_and(|(server, _)| server == SKILLS)
     }
 
     fn segments(&self) -> Segments {

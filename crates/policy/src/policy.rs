@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::data::DataDraft;
 use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
-use crate::draft::{Access, ApprovalsDraft, Draft, JournalOutput};
+use crate::draft::{Access, ApprovalsDraft, Clean, Draft, JournalOutput};
 use crate::glob::Glob;
 use crate::net::{HostRequest, NetDraft, NetLimits};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
-use crate::tools::{History, ToolsDraft};
+use crate::standing::StandingRules;
+use crate::tools::{Hints, History, LimitOf, ToolLimitsDraft, ToolRule, ToolsDraft};
 use crate::units::{Bytes, Cpus, Rate};
 
 /// What a session may do. It can only be made by [`Draft::under`]:
@@ -53,6 +54,8 @@ pub struct Policy {
     limits: Limits,
     tools: ToolsDraft,
     audit: Audit,
+    /// Answers given for good; no part of the digest.
+    standing: StandingRules,
 }
 
 /// Places in the sandbox, and what is hidden of the host's.
@@ -79,6 +82,8 @@ pub struct Mount {
     pub keep: bool,
     /// For how long it is kept.
     pub keep_for: Duration,
+    /// When it is emptied besides.
+    pub clean: Clean,
     /// The host folder shown there, as written.
     pub from: Option<PathBuf>,
 }
@@ -155,6 +160,7 @@ impl Policy {
             tools: full.tools.clone()?,
             audit,
             layers,
+            standing: StandingRules::default(),
         })
     }
 
@@ -233,25 +239,62 @@ impl Policy {
         &self.layers
     }
 
-    /// Whether a tool may be called so, given what was called before.
-    pub fn tool(&self, name: &str, args: &Value, history: &History) -> Decision {
+    /// Whether a tool may be called so, given what its server says of it and what was called before.
+    pub fn tool(&self, name: &str, hints: Hints, args: &Value, history: &History) -> Decision {
         match name.parse::<ToolName>() {
-            Ok(name) => strictest(self.layers.iter().flat_map(|l| l.tool(&name, args, history))),
+            Ok(name) => strictest(self.tool_answers(&name, hints, args, history)),
             Err(_) => Decision::new(Verdict::Deny, "builtin.names"),
         }
     }
 
+    /// The answer of each rule set: of the policy's own, a question may have a standing answer.
+    pub(crate) fn tool_answers(
+        &self,
+        name: &ToolName,
+        hints: Hints,
+        args: &Value,
+        history: &History,
+    ) -> impl Iterator<Item = Decision> {
+        let answers = self
+            .layers
+            .iter()
+            .map(move |layer| strictest(layer.tool(name, hints, args, history)));
+        answers.enumerate().map(|(index, answer)| match answer {
+            Decision::Ask(_) if index == 0 => match self.standing.answer(name, args) {
+                Some(standing) => Decision::new(Verdict::Allow, standing),
+                None => answer,
+            },
+            Decision::Allow(_) | Decision::Ask(_) | Decision::Deny(_) => answer,
+        })
+    }
+
+    /// The same policy with standing answers: what its own rules ask a person for, they may answer. Name and digest stay: they are
+    /// those of the policy, which these rules are no part of.
+    #[must_use]
+    pub fn with_standing(&self, rules: StandingRules) -> Self {
+        Self {
+            standing: rules,
+            ..self.clone()
+        }
+    }
+
+    /// The answers that were given for good.
+    pub const fn standing(&self) -> &StandingRules {
+        &self.standing
+    }
+
     /// Whether any call of this tool could be allowed or asked for: only then it is shown.
-    pub fn shows(&self, name: &ToolName) -> bool {
+    pub fn shows(&self, name: &ToolName, hints: Hints) -> bool {
         self.layers.iter().all(|layer| {
             let tools = layer.draft.tools.as_ref();
             let rules = tools.map(|tools| tools.rules.as_slice()).unwrap_or_default();
-            let about = |rule: &&crate::tools::ToolRule| rule.pattern.matches(name);
+            let about = |rule: &&ToolRule| rule.is_about(name, hints);
             let always_denied = rules
                 .iter()
                 .filter(about)
                 .any(|rule| rule.verdict == Verdict::Deny && rule.when.is_empty() && rule.after.is_none());
-            let opened = rules.iter().filter(about).any(|rule| rule.verdict != Verdict::Deny)
+            let opened = name.is_skill()
+                || rules.iter().filter(about).any(|rule| rule.verdict != Verdict::Deny)
                 || tools
                     .and_then(|tools| tools.default)
                     .is_some_and(|v| v != Verdict::Deny);
@@ -259,8 +302,20 @@ impl Policy {
         })
     }
 
+    /// Whether some call may wait for a person because a rule says so, of the policy or of a ceiling.
+    pub fn may_ask(&self) -> bool {
+        let mut all = self.layers.iter().filter_map(|layer| layer.draft.tools.as_ref());
+        all.any(|tools| tools.verdicts().any(|verdict| verdict == Verdict::Ask))
+    }
+
+    /// Whether some call may wait for a person because its tool is another than it was.
+    pub fn may_ask_for_drift(&self) -> bool {
+        let may_call = self.tools.verdicts().any(|verdict| verdict != Verdict::Deny);
+        may_call && self.tools.drift.unwrap_or(Verdict::Ask) == Verdict::Ask
+    }
+
     /// The rates of every rule that is about the call; all of them hold at once.
-    pub fn rates(&self, name: &ToolName, args: &Value, history: &History) -> Vec<(Rule, Rate)> {
+    pub fn rates(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Vec<(Rule, Rate)> {
         let rules = self.layers.iter().flat_map(|layer| {
             let rules = layer
                 .draft
@@ -270,10 +325,49 @@ impl Policy {
             rules.map(move |(index, rule)| (layer, index, rule))
         });
         let rated = rules.filter_map(|(layer, index, rule)| {
-            let rate = rule.rate.filter(|_| rule.matches(name, args, history))?;
+            let rate = rule.rate.filter(|_| rule.matches(name, hints, args, history))?;
             Some((Rule::new(format!("{}tools.rules[{index}]", layer.prefix)), rate))
         });
         rated.collect()
+    }
+
+    /// The rates under which a call that the rule `by` let go may have counted; its arguments are not known any more. What surely
+    /// was not about it is left out: of the rules that are, the strictest decided, and of equals the first.
+    pub fn rates_before(&self, name: &ToolName, by: &str) -> Vec<(Rule, Rate)> {
+        let rated = self.layers.iter().flat_map(|layer| {
+            let rules = layer
+                .draft
+                .tools
+                .as_ref()
+                .map(|tools| tools.rules.as_slice())
+                .unwrap_or_default();
+            let address = move |index: usize| format!("{}tools.rules[{index}]", layer.prefix);
+            let decided = (0..rules.len()).find(|index| address(*index) == by);
+            let decided = decided.and_then(|index| Some((rules.get(index)?.verdict, index)));
+            let was_about = move |index: usize, rule: &ToolRule| {
+                let earlier = |(verdict, place)| rule.verdict > verdict || (rule.verdict == verdict && index < place);
+                rule.pattern.matches(name) && !decided.is_some_and(earlier)
+            };
+            let rules = rules
+                .iter()
+                .enumerate()
+                .filter(move |(index, rule)| was_about(*index, rule));
+            rules.filter_map(move |(index, rule)| Some((Rule::new(address(index)), rule.rate?)))
+        });
+        rated.collect()
+    }
+
+    /// How often tools may be called, whatever the rules say of each; all of them hold at once.
+    pub fn tool_limits(&self) -> Vec<(LimitOf, Rule, Rate)> {
+        let limits = self.layers.iter().flat_map(|layer| {
+            let limits = layer.draft.tools.iter().flat_map(|tools| &tools.limits);
+            limits
+                .flat_map(ToolLimitsDraft::each)
+                .map(|(of, rate)| (&layer.prefix, of, rate))
+        });
+        limits
+            .map(|(prefix, of, rate)| (of, Rule::new(format!("{prefix}tools.limits.{}", of.name())), rate))
+            .collect()
     }
 
     /// Whether a host may be reached so, before its name is resolved.
@@ -321,6 +415,7 @@ fn mount(draft: &crate::draft::MountDraft) -> Mount {
         quota: draft.quota,
         keep: draft.keep == Some(true),
         keep_for: draft.keep_for.map_or(KEEP_FOR, crate::units::Period::get),
+        clean: draft.clean.unwrap_or(Clean::Never),
         from: draft.from.clone(),
     }
 }

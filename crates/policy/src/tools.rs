@@ -1,5 +1,8 @@
 //! `tools`: which tools may be called, with what arguments, and after what.
 
+mod hint;
+mod limits;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +20,9 @@ use crate::pattern::{ToolName, ToolPattern};
 use crate::text::text_type;
 use crate::units::{Period, Rate};
 use crate::url::host_of;
+
+pub use hint::{Hint, Hints};
+pub use limits::{LimitOf, ToolLimitsDraft};
 
 /// `tools` as written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,9 +44,21 @@ pub struct ToolsDraft {
     /// How long one call may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_timeout: Option<Period>,
+    /// How often tools may be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ToolLimitsDraft>,
 }
 
-/// One rule: `{ allow | ask | deny: pattern, where, after, rate }`.
+impl ToolsDraft {
+    /// All that it can say to a call.
+    pub(crate) fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+        self.default
+            .into_iter()
+            .chain(self.rules.iter().map(|rule| rule.verdict))
+    }
+}
+
+/// One rule: `{ allow | ask | deny: pattern, where, after, hint, rate }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "WrittenRule", into = "WrittenRule")]
 #[schemars(with = "WrittenRule")]
@@ -54,6 +72,8 @@ pub struct ToolRule {
     pub when: BTreeMap<String, Condition>,
     /// The rule matches only once such a tool was called in this session.
     pub after: Option<ToolPattern>,
+    /// The rule matches only tools with this effect, by their server's word.
+    pub hint: Option<Hint>,
     /// How often the rule may be used; only for allow and ask.
     pub rate: Option<Rate>,
 }
@@ -85,7 +105,10 @@ struct WrittenRule {
     /// Matches only once such a tool was called in this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<ToolPattern>,
-    /// How often.
+    /// Matches only tools with this effect; a server that says nothing of it counts unless the rule allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hint: Option<Hint>,
+    /// How often: so many at once, and then evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate: Option<Rate>,
 }
@@ -101,7 +124,7 @@ impl TryFrom<WrittenRule> for ToolRule {
             _ => return Err("a rule has exactly one of `allow`, `ask`, `deny`"),
         };
         if rule.when.values().any(Condition::is_empty) {
-            return Err("a condition under `where` needs an operator such as `equals`");
+            return Err(NO_OPERATOR);
         }
         if verdict == Verdict::Deny && rule.rate.is_some() {
             return Err("a deny rule can have no `rate`");
@@ -111,6 +134,7 @@ impl TryFrom<WrittenRule> for ToolRule {
             pattern,
             when: rule.when,
             after: rule.after,
+            hint: rule.hint,
             rate: rule.rate,
         })
     }
@@ -125,21 +149,37 @@ impl From<ToolRule> for WrittenRule {
             deny: on(Verdict::Deny),
             when: rule.when,
             after: rule.after,
+            hint: rule.hint,
             rate: rule.rate,
         }
     }
 }
 
+pub(crate) const NO_OPERATOR: &str = "a condition under `where` needs an operator such as `equals`";
+
 impl ToolRule {
     /// Whether the rule is about this call.
-    pub fn matches(&self, name: &ToolName, args: &Value, history: &History) -> bool {
-        self.pattern.matches(name)
-            && self.after.as_ref().is_none_or(|after| history.any(after))
-            && self.when.iter().all(|(argument, condition)| {
-                let value = args.get(argument).filter(|value| !value.is_null());
-                value.is_some_and(|value| condition.holds(value, self.verdict))
-            })
+    pub fn matches(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> bool {
+        self.is_about(name, hints) && self.is_after(history) && meets(&self.when, args, self.verdict)
     }
+
+    /// Whether what it waits for was called.
+    pub(crate) fn is_after(&self, history: &History) -> bool {
+        self.after.as_ref().is_none_or(|after| history.any(after))
+    }
+
+    /// Whether some call of this tool could match.
+    pub(crate) fn is_about(&self, name: &ToolName, hints: Hints) -> bool {
+        self.pattern.matches(name) && self.hint.is_none_or(|hint| hints.hold(hint, self.verdict))
+    }
+}
+
+/// Whether the arguments of a call meet all conditions of a rule with this verdict.
+pub(crate) fn meets(when: &BTreeMap<String, Condition>, args: &Value, verdict: Verdict) -> bool {
+    when.iter().all(|(argument, condition)| {
+        let value = args.get(argument).filter(|value| !value.is_null());
+        value.is_some_and(|value| condition.holds(value, verdict))
+    })
 }
 
 /// What one argument must be; all operators that are written must hold.
@@ -183,7 +223,19 @@ impl From<bool> for Holds {
 }
 
 impl Condition {
-    fn is_empty(&self) -> bool {
+    /// No operator: never to be written so.
+    pub(crate) const fn none() -> Self {
+        Self {
+            equals: None,
+            one_of: None,
+            under: None,
+            host: None,
+            max: None,
+            matches: None,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         let Self {
             equals,
             one_of,
@@ -313,7 +365,7 @@ pub struct ExpressionError {
 }
 
 /// The engine's message draws over several lines; the last one says it.
-fn last_line(error: &regex::Error) -> String {
+pub(crate) fn last_line(error: &regex::Error) -> String {
     let message = error.to_string();
     let last = message.lines().last().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()

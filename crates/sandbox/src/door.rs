@@ -2,7 +2,7 @@
 //! door.
 
 use ringfence_wire as wire;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The two bounded ways between an execution and whoever answers its calls. When the door is full the execution is not read
 /// further; a door whose far side is gone answers every call with a refusal.
@@ -12,14 +12,25 @@ pub struct Door {
     pub asked: mpsc::Sender<Asked>,
     /// Answers, in any order. One for a number that is not unanswered is dropped.
     pub answers: mpsc::Receiver<Answered>,
+    /// `Some(n)`: the `n` calls that are unanswered all wait for a person, so an execution that only waits for them is to be
+    /// released. It is looked at again whenever this changes.
+    pub held: watch::Receiver<Option<usize>>,
 }
 
 impl Door {
     /// A door and the ends of whoever stands behind it; `room` calls and answers may wait on each way.
-    pub fn new(room: usize) -> (Door, mpsc::Receiver<Asked>, mpsc::Sender<Answered>) {
+    pub fn new(
+        room: usize,
+    ) -> (
+        Door,
+        mpsc::Receiver<Asked>,
+        mpsc::Sender<Answered>,
+        watch::Sender<Option<usize>>,
+    ) {
         let (asked, calls) = mpsc::channel(room);
         let (answerer, answers) = mpsc::channel(room);
-        (Door { asked, answers }, calls, answerer)
+        let (holder, held) = watch::channel(None);
+        (Door { asked, answers, held }, calls, answerer, holder)
     }
 }
 
@@ -32,6 +43,9 @@ pub struct Asked {
     pub ask: Ask,
     /// The arguments: text that should be JSON, of at most 16 MiB.
     pub body: String,
+    /// What the execution recorded since the call before, so that it can be run again. What it was given to run again is not
+    /// repeated: that and these, in the order of their calls, are the whole trace.
+    pub trace: Vec<u8>,
 }
 
 /// What a call is for.
@@ -72,6 +86,8 @@ pub struct Refusal {
     pub rule: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// When it is worth trying again, from now on.
+    pub retry_after_ms: Option<u32>,
 }
 
 impl From<wire::Ask> for Ask {
@@ -95,6 +111,7 @@ impl From<Refusal> for wire::Refusal {
             message: wire::Text::cut(&refusal.message),
             rule: refusal.rule.as_deref().map(wire::Text::cut),
             hint: refusal.hint.as_deref().map(wire::Text::cut),
+            retry_after_ms: refusal.retry_after_ms,
         }
     }
 }

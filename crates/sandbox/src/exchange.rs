@@ -66,6 +66,12 @@ impl Exchange {
         !self.unanswered.is_empty() || !self.waiting.is_empty()
     }
 
+    /// Whether exactly so many calls are behind the door and nothing is on its way through it.
+    pub(crate) fn only_waits_for(&self, count: usize) -> bool {
+        let answers = self.door.as_ref().is_none_or(|door| door.answers.is_empty());
+        answers && self.waiting.is_empty() && self.unanswered.len() == count
+    }
+
     /// The calls that went through the door and were not answered.
     pub(crate) fn into_unanswered(self) -> Vec<u32> {
         self.unanswered.into_keys().collect()
@@ -185,6 +191,7 @@ fn none() -> Refusal {
         message: "there are no tools here".to_owned(),
         rule: None,
         hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
+        retry_after_ms: None,
     }
 }
 
@@ -194,5 +201,6 @@ fn gone() -> Refusal {
         message: "nobody answers calls any more".to_owned(),
         rule: None,
         hint: None,
+        retry_after_ms: None,
     }
 }

@@ -1,11 +1,14 @@
 //! One execution: what it is asked to run, and how the host judges its end.
 
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher as _;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_jail::cgroup::{GroupError, Leaf};
-use ringfence_wire::{Language, Outcome, OutcomeKind};
+use ringfence_wire::{Emit, Language, Outcome, OutcomeKind, TICKS_PER_SECOND};
 use tokio::sync::{mpsc, watch};
 use tokio::time;
 
@@ -34,6 +37,47 @@ pub struct Task {
     pub wall: Option<Duration>,
     /// Its way to the network, for programs and scripts in a place made for it; `None`: none.
     pub network: Option<Network>,
+    /// What makes code do the same again; `None`: [fresh](Again::fresh). Programs and scripts have none.
+    pub again: Option<Again>,
+}
+
+/// Everything but its source, its arguments, its files and its answers that an execution of code depends on.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Again {
+    /// What its random numbers are made of.
+    pub seed: u64,
+    /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+    pub clock: u64,
+    /// What reached it when it ran before, as it was told with its calls and its end; empty for the first time.
+    pub trace: Vec<u8>,
+}
+
+impl Again {
+    /// For the first time: any seed, now.
+    pub fn fresh() -> Again {
+        Again {
+            seed: RandomState::new().hash_one(0u8),
+            clock: ticks_now(),
+            trace: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Again")
+            .field("seed", &self.seed)
+            .field("clock", &self.clock)
+            .field("trace", &format_args!("{} bytes", self.trace.len()))
+            .finish()
+    }
+}
+
+/// Now, in ticks of a program's clock.
+pub(crate) fn ticks_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let tick = Duration::from_secs(1).as_nanos() / u128::from(TICKS_PER_SECOND);
+    u64::try_from(now.as_nanos() / tick).unwrap_or(u64::MAX)
 }
 
 /// A way to the network: a port of the sandbox's loopback, [`NETWORK_PORT`](crate::NETWORK_PORT), whose connections are
@@ -62,6 +106,17 @@ pub enum TaskKind {
         /// The program.
         source: String,
     },
+    /// Code that defines a function: it is called, and what it answers is the value.
+    Function {
+        /// Any but [`Language::Program`].
+        language: Language,
+        /// What errors call it.
+        file_name: String,
+        /// The program.
+        source: String,
+        /// What the function is called with: a JSON object as text.
+        input: String,
+    },
     /// A shell script.
     Shell {
         /// Its `$0`.
@@ -79,7 +134,7 @@ pub enum TaskKind {
 impl Task {
     pub(crate) fn language(&self) -> Language {
         match &self.kind {
-            TaskKind::Code { language, .. } => *language,
+            TaskKind::Code { language, .. } | TaskKind::Function { language, .. } => *language,
             TaskKind::Shell { .. } | TaskKind::Program { .. } => Language::Program,
         }
     }
@@ -101,6 +156,9 @@ pub trait Words: Send {
 
     /// Hears of something that was tried and refused, when it happens.
     fn tried(&mut self, _violation: &Violation) {}
+
+    /// Hears that it cannot be run again, and why; a claim.
+    fn unrepeatable(&mut self, _why: &str) {}
 }
 
 /// Somebody's wish that an execution end.
@@ -146,6 +204,12 @@ pub struct Ended {
     pub more_violations: u64,
     /// Calls that went through the door and were not answered before the end, by their numbers.
     pub unanswered: Vec<u32>,
+    /// What it recorded since its last call, so that it can be run again.
+    pub trace: Vec<u8>,
+    /// Why it cannot be run again; a claim.
+    pub unrepeatable: Option<String>,
+    /// Files that it wants to go out; claims, for [`Sandbox::collect`].
+    pub emitted: Vec<Emit>,
 }
 
 /// Why an execution could not be.
@@ -242,6 +306,9 @@ pub(crate) fn conclude(
     followed: Result<Followed, RunError>,
 ) -> Result<Ended, RunError> {
     let outcome = prepared.pipe.take_outcome();
+    let trace = prepared.pipe.take_trace();
+    let unrepeatable = prepared.pipe.unrepeatable().map(str::to_owned);
+    let emitted = prepared.pipe.take_emitted();
     let followed = followed?;
     let counted = followed.watched.counted(sandbox, prepared.leaf.as_ref())?;
     let out_of_memory = outcome
@@ -267,5 +334,8 @@ pub(crate) fn conclude(
         violations: followed.violations.listed,
         more_violations: followed.violations.more,
         unanswered: followed.unanswered,
+        trace,
+        unrepeatable,
+        emitted,
     })
 }

@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_wire::{self as wire, Environment, Job, JobKind, List, StdinMode, Stream, Text, ToChild, VERSION};
+use ringfence_wire::{
+    self as wire, Arguments, Environment, Job, JobKind, Language, List, StdinMode, Stream, Text, ToChild, VERSION,
+};
 use tokio::sync::mpsc;
 
-use crate::execution::{RunError, Task, TaskKind};
+use crate::execution::{Again, RunError, Task, TaskKind};
 use crate::pipe::{Pipe, PipeError};
 use crate::running::Sandbox;
 
 /// Where programs find their proxy on 127.0.0.1.
 pub const NETWORK_PORT: u16 = 3128;
 
+/// Where the worker puts the certificates that programs are to trust.
+pub const NETWORK_TRUST: &str = "/run/ringfence/ca.pem";
+
 /// What still has to go in: the source, then standard input as it comes.
 pub(crate) struct Feed {
+    /// And behind it the input and the trace.
     source: Vec<u8>,
     sent: usize,
     source_open: bool,
@@ -94,17 +100,16 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
             source,
         } => {
             let args = List::new(args).map_err(|_| too_large("arguments"))?;
-            let file_name = Text::cut(file_name);
-            let source_bytes = source.len() as u64;
-            (
-                JobKind::Code {
-                    language: *language,
-                    file_name,
-                    args,
-                    source_bytes,
-                },
-                source.clone().into_bytes(),
-            )
+            code(task, (*language, file_name), args, (source, None))
+        }
+        TaskKind::Function {
+            language,
+            file_name,
+            source,
+            input,
+        } => {
+            let args = List::new(args).map_err(|_| too_large("arguments"))?;
+            code(task, (*language, file_name), args, (source, Some(input)))
         }
         TaskKind::Shell { file_name, source } => {
             let args = List::new(args).map_err(|_| too_large("arguments"))?;
@@ -129,14 +134,6 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
     } else {
         StdinMode::Empty
     };
-    let network = match &task.network {
-        Some(_) if !sandbox.spec.network => return Err(RunError::NoNetwork),
-        Some(network) => Some(wire::Network {
-            port: NETWORK_PORT,
-            trust: Text::new(network.trust.as_str()).map_err(|_| too_large("certificates"))?,
-        }),
-        None => None,
-    };
     Ok((
         Job {
             version: VERSION,
@@ -144,10 +141,46 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
             cwd: Text::cut("/workspace"),
             env: environment(sandbox, task)?,
             stdin,
-            network,
+            network: network(sandbox, task)?,
         },
         source,
     ))
+}
+
+/// Code, and all that comes on its stream: its text, its input, its trace.
+fn code(
+    task: &Task,
+    (language, file_name): (Language, &str),
+    args: Arguments,
+    (source, input): (&str, Option<&String>),
+) -> (JobKind, Vec<u8>) {
+    let again = task.again.clone().unwrap_or_else(Again::fresh);
+    let kind = JobKind::Code {
+        language,
+        file_name: Text::cut(file_name),
+        args,
+        source_bytes: source.len() as u64,
+        input_bytes: input.map(|input| input.len() as u64),
+        seed: again.seed,
+        clock: again.clock,
+        trace_bytes: again.trace.len() as u64,
+    };
+    let input = input.map_or("", String::as_str);
+    (kind, [source.as_bytes(), input.as_bytes(), &again.trace].concat())
+}
+
+fn network(sandbox: &Sandbox, task: &Task) -> Result<Option<wire::Network>, RunError> {
+    let too_large = |_| RunError::Job {
+        what: "certificates".to_owned(),
+    };
+    match &task.network {
+        Some(_) if !sandbox.spec.network => Err(RunError::NoNetwork),
+        Some(network) => Ok(Some(wire::Network {
+            port: NETWORK_PORT,
+            trust: Text::new(network.trust.as_str()).map_err(too_large)?,
+        })),
+        None => Ok(None),
+    }
 }
 
 /// That of the place, and what comes with the network.

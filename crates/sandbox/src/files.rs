@@ -1,5 +1,7 @@
 //! Files into and out of a sandbox's writable places, through handles the host holds: never by a path of the host's.
 
+mod wanted;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,10 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Glob, RelPath};
+use ringfence_wire::Emit;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2, statat, unlinkat};
 use sha2::{Digest, Sha256};
 
 use crate::running::Sandbox;
+use wanted::Wanted;
 
 const WORKSPACE: &str = "/workspace";
 /// A folder deeper than this is not followed: nobody made it to be kept.
@@ -73,6 +77,8 @@ pub enum Change {
     Created,
     /// It was, with other content.
     Changed,
+    /// It was, as it is: the program wants it to go out all the same.
+    Same,
 }
 
 /// A plain file in the workspace.
@@ -86,15 +92,19 @@ pub struct FoundFile {
     pub sha256: String,
     /// Against the time before the run.
     pub change: Change,
+    /// What the program says it is, where it wants it to go out.
+    pub emitted: Option<String>,
 }
 
 /// What a workspace holds that it did not hold before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Collected {
-    /// Files, by path.
+    /// Files: first those that the program wants to go out, as it named them, then the others by path.
     pub files: Vec<FoundFile>,
     /// What was left behind, and why: links, devices, denied names.
     pub skipped: Vec<(String, &'static str)>,
+    /// What the program wants to go out and does not, and why.
+    pub withheld: Vec<(String, &'static str)>,
 }
 
 impl Sandbox {
@@ -155,20 +165,32 @@ impl Sandbox {
             .collect())
     }
 
-    /// New and changed plain files; `deny` names what never leaves.
-    pub fn collect(&self, before: &BTreeMap<String, String>, deny: &[Glob]) -> Result<Collected, CollectError> {
+    /// New and changed plain files, and those that are to go out; `deny` names what never leaves.
+    pub fn collect(
+        &self,
+        before: &BTreeMap<String, String>,
+        deny: &[Glob],
+        emitted: &[Emit],
+    ) -> Result<Collected, CollectError> {
+        let wanted = Wanted::new(emitted);
         let Some(workspace) = self.place(WORKSPACE) else {
-            return Ok(Collected::default());
+            return Ok(Collected {
+                withheld: wanted.withheld(&[], &[]),
+                ..Collected::default()
+            });
         };
         let mut walk = Walk::new(workspace, deny, self.quota());
         walk.folder(".", 0)?;
         let mut collected = Collected {
             files: Vec::new(),
+            withheld: wanted.withheld(&walk.found, &walk.skipped),
             skipped: walk.skipped,
         };
         for (path, bytes, sha256) in walk.found {
+            let emitted = wanted.media_type(path.as_str());
             let change = match before.get(path.as_str()) {
-                Some(old) if *old == sha256 => continue,
+                Some(old) if *old == sha256 && emitted.is_none() => continue,
+                Some(old) if *old == sha256 => Change::Same,
                 Some(_) => Change::Changed,
                 None => Change::Created,
             };
@@ -177,12 +199,38 @@ impl Sandbox {
                 bytes,
                 sha256,
                 change,
+                emitted,
             });
         }
-        collected
-            .files
-            .sort_by(|one, other| one.path.as_str().cmp(other.path.as_str()));
+        collected.files.sort_by(|one, other| {
+            let place = |file: &FoundFile| wanted.place(file.path.as_str());
+            place(one)
+                .cmp(&place(other))
+                .then_with(|| one.path.as_str().cmp(other.path.as_str()))
+        });
         Ok(collected)
+    }
+
+    /// The contents of collected files.
+    pub fn read_all(&self, files: &[FoundFile]) -> Result<BTreeMap<String, Vec<u8>>, CollectError> {
+        let mut contents = BTreeMap::new();
+        let Some(workspace) = self.place(WORKSPACE) else {
+            return Ok(contents);
+        };
+        for file in files {
+            let name = file.path.as_str();
+            let look = |source: io::Error| CollectError::Look {
+                name: name.to_owned(),
+                source,
+            };
+            let from = open_beneath(workspace, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).map_err(look)?;
+            let mut content = Vec::new();
+            // One that grows meanwhile is not what was found.
+            let mut from = File::from(from).take(file.bytes + 1);
+            from.read_to_end(&mut content).map_err(look)?;
+            contents.insert(name.to_owned(), content);
+        }
+        Ok(contents)
     }
 
     /// Copies collected files below `to`: plain, with plain modes, following nothing on either side.

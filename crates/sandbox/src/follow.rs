@@ -12,6 +12,7 @@ use crate::door::Asked;
 use crate::exchange::Exchange;
 use crate::execution::{Output, Prepared, RunError, Stop, Task, Words};
 use crate::feed::Feed;
+use crate::hold::Hold;
 use crate::pipe::{PipeError, Progress, Receiver};
 use crate::running::Sandbox;
 use crate::verdict::{Limit, Verdict, Violation};
@@ -74,6 +75,10 @@ impl Receiver for Taken<'_> {
         self.exchange.take(asked);
     }
 
+    fn unrepeatable(&mut self, why: &str) {
+        self.words.unrepeatable(why);
+    }
+
     fn is_full(&self) -> bool {
         self.exchange.is_full()
     }
@@ -86,6 +91,8 @@ impl Receiver for Nobody {
     fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
     fn asked(&mut self, _asked: Asked) {}
+
+    fn unrepeatable(&mut self, _why: &str) {}
 
     fn is_full(&self) -> bool {
         false
@@ -108,6 +115,7 @@ pub(crate) async fn follow(
 ) -> Result<Followed, RunError> {
     let limits = &sandbox.spec.limits;
     let wall = task.wall.map_or(limits.wall, |wall| wall.min(limits.wall));
+    let hold = Hold::new(task.door.as_ref());
     let taken = Taken {
         words,
         most: limits.output.get(),
@@ -120,6 +128,7 @@ pub(crate) async fn follow(
         sandbox,
         taken,
         feed,
+        hold,
         clock: Clock::start(wall, sandbox.lifetime_left(), limits.cpu.as_millis()),
         watched: Watch::new(sandbox),
         violations: Violations::default(),
@@ -154,6 +163,7 @@ struct Course<'a> {
     sandbox: &'a Sandbox,
     taken: Taken<'a>,
     feed: Feed,
+    hold: Hold,
     clock: Clock,
     watched: Watch,
     violations: Violations,
@@ -179,6 +189,9 @@ impl Course<'_> {
             self.feed.pump(pipe)?;
             pipe.serve_tunnels();
             pipe.send()?;
+            if let Some(released) = self.hold.turn(pipe, &taken.exchange)? {
+                return Ok(released);
+            }
             tokio::select! {
                 // In this order: an end that was asked for is never late because of a flood.
                 biased;
@@ -214,6 +227,7 @@ impl Course<'_> {
                     }
                 }
                 writable = pipe.writable(), if pipe.wants_to_write() => writable.map_err(PipeError::Socket)?,
+                () = self.hold.stirs() => {}
                 () = pipe.tunnels_stir(), if pipe.has_tunnels() => {}
                 piece = self.feed.next_piece(), if self.feed.wants_a_piece(pipe) => self.feed.take(piece),
             }

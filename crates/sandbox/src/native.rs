@@ -1,8 +1,10 @@
 //! The native backend: a jail on this machine, no engine, no daemon, no root.
 
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -193,9 +195,12 @@ impl Native {
     }
 
     fn plan(&self, spec: &Spec) -> Result<Plan, LaunchError> {
-        let ids = Ids::choose().map_err(LaunchError::Ready)?;
-        for place in spec.writable.iter().filter(|place| place.kind == WritableKind::Folder) {
-            make_folder(spec, &place.path, ids)?;
+        let mut ids = Ids::choose().map_err(LaunchError::Ready)?;
+        if let Some(user) = spec.user.filter(|user| *user != 0) {
+            (ids.user, ids.group) = (user, user);
+        }
+        for folder in spec.writable.iter().filter_map(|place| place.folder.as_ref()) {
+            make_folder(folder, ids)?;
         }
         let processors = (!self.claim.has(Controller::Cpu))
             .then(|| usize::try_from(spec.limits.cpu.as_millis().div_ceil(1000)).unwrap_or(1));
@@ -217,25 +222,26 @@ impl Native {
     }
 }
 
-/// A folder on disk for a writable place, owned by the sandbox's user.
-fn make_folder(spec: &Spec, path: &str, ids: Ids) -> Result<(), LaunchError> {
-    let from = spec.places.iter().find_map(|place| {
-        if let ringfence_jail::Place::Host { from, to, .. } = place {
-            (to == path).then(|| from.clone())
-        } else {
-            None
-        }
-    });
-    let Some(path) = from else { return Ok(()) };
+/// A folder on disk for a writable place, owned by the sandbox's user, who may have shut it before.
+fn make_folder(path: &Path, ids: Ids) -> Result<(), LaunchError> {
     let failed = |source| LaunchError::Folder {
-        path: path.clone(),
+        path: path.to_owned(),
         source,
     };
-    std::fs::create_dir_all(&path).map_err(failed)?;
+    std::fs::create_dir_all(path).map_err(failed)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(failed)?;
     if rustix::process::geteuid().is_root() {
-        std::os::unix::fs::chown(&path, Some(ids.user), Some(ids.group)).map_err(failed)?;
+        std::os::unix::fs::chown(path, Some(ids.user), Some(ids.group)).map_err(failed)?;
     }
     Ok(())
+}
+
+/// A user for programs whose files are used again: as root a number of its own, else there is only one.
+pub fn lasting_user() -> io::Result<Option<u32>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    Ok(Some(Ids::choose()?.user))
 }
 
 /// How full a place is.

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use ringfence_wire::{
-    Answer, Bodies, Body, Calls, ChildTurn, FromChild, Inbound, Item, Letters, MessageError, OutOfTurn, Outbound,
-    Outcome, ProtocolError, Return, SendError, Side, Stream, ToChild, decode,
+    Answer, Bodies, Body, Calls, ChildTurn, Emit, Emits, FromChild, Inbound, Item, JobKind, Letters, MessageError,
+    OutOfTurn, Outbound, Outcome, ProtocolError, Return, SendError, Side, Stream, ToChild, Tracing, decode,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -56,8 +56,21 @@ pub(crate) enum Progress {
 pub(crate) trait Receiver {
     fn output(&mut self, stream: Stream, bytes: &[u8]);
     fn asked(&mut self, asked: Asked);
+    /// It says that it cannot be run again.
+    fn unrepeatable(&mut self, why: &str);
     /// Whether it should be given no more for now.
     fn is_full(&self) -> bool;
+}
+
+/// What a program waits for; a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Calls without an answer.
+    pub(crate) open: u32,
+    /// When its next timer is due, in ticks of its clock.
+    pub(crate) due: Option<u64>,
+    /// It has called since.
+    pub(crate) past: bool,
 }
 
 impl PipeError {
@@ -80,9 +93,18 @@ pub(crate) struct Pipe {
     outbound: Outbound,
     turn: ChildTurn,
     calls: Calls,
-    bodies: Bodies<(u32, Ask)>,
+    /// Calls whose bodies are still to come.
+    bodies: Bodies<Asked>,
     answers: Letters<ToChild>,
     outcome: Option<Outcome>,
+    tracing: Tracing,
+    /// Trace that came and belongs to the next call, or to the end.
+    trace: Vec<u8>,
+    waits: Option<Waits>,
+    unrepeatable: Option<String>,
+    emits: Emits,
+    /// Files that are to go out, as they were named; claims.
+    emitted: Vec<Emit>,
     tunnels: Option<Tunnels>,
     /// The child does not read any more: nothing is owed to it.
     deaf: bool,
@@ -104,6 +126,12 @@ impl Pipe {
             bodies: Bodies::new(),
             answers: Letters::new(Stream::Answered),
             outcome: None,
+            tracing: Tracing::new(0),
+            trace: Vec::new(),
+            waits: None,
+            unrepeatable: None,
+            emits: Emits::none(),
+            emitted: Vec::new(),
             tunnels: None,
             deaf: false,
         })
@@ -120,8 +148,12 @@ impl Pipe {
     }
 
     pub(crate) fn give(&mut self, message: &ToChild) -> Result<(), PipeError> {
-        if matches!(message, ToChild::Job(_)) {
+        if let ToChild::Job(job) = message {
             self.turn.give()?;
+            self.tracing = Tracing::new(job.kind.trace_bytes());
+            if matches!(job.kind, JobKind::Code { .. }) {
+                self.emits = Emits::of_code();
+            }
         }
         Ok(self.outbound.control(message)?)
     }
@@ -152,6 +184,45 @@ impl Pipe {
             Err(refusal) => (Answer::Refused(refusal.into()), Vec::new()),
         };
         self.answers.push(ToChild::Return(Return { number, answer }), rest);
+    }
+
+    /// Asks whether the program waits, unless that was asked already.
+    pub(crate) fn look(&mut self) -> Result<(), PipeError> {
+        if self.tracing.look() {
+            self.outbound.control(&ToChild::Look)?;
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    /// What came of it.
+    pub(crate) fn take_waits(&mut self) -> Option<Waits> {
+        self.waits.take()
+    }
+
+    /// Calls without an answer, also those that are not wholly here.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.calls.unanswered()
+    }
+
+    /// Whether the child has been sent all there is.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.answers.is_empty() && self.outbound.flushed()
+    }
+
+    /// Why the execution cannot be run again.
+    pub(crate) fn unrepeatable(&self) -> Option<&str> {
+        self.unrepeatable.as_deref()
+    }
+
+    /// The trace since the last call.
+    pub(crate) fn take_trace(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.trace)
+    }
+
+    /// The files that are to go out.
+    pub(crate) fn take_emitted(&mut self) -> Vec<Emit> {
+        std::mem::take(&mut self.emitted)
     }
 
     /// Lets the program make connections, which are handed over as tunnels.
@@ -259,32 +330,60 @@ impl Pipe {
         self.outcome.is_some() && FROM_CHILD.iter().all(|stream| self.inbound.ended(*stream))
     }
 
+    fn hear(&mut self, message: FromChild, receiver: &mut dyn Receiver) -> Result<(), PipeError> {
+        self.turn.hear(&message)?;
+        self.tracing.hear(&message)?;
+        match message {
+            FromChild::Ready | FromChild::Started => {}
+            FromChild::Done(outcome) => self.outcome = Some(outcome),
+            FromChild::Call(call) => {
+                self.calls.ask(call.number)?;
+                if let Some(waits) = &mut self.waits {
+                    waits.past = true;
+                }
+                self.trace.extend_from_slice(&call.trace);
+                let mut asked = Asked {
+                    number: call.number,
+                    ask: Ask::from(call.ask),
+                    body: String::new(),
+                    trace: self.take_trace(),
+                };
+                match call.body {
+                    Body::Inline(text) => {
+                        asked.body = text.into_string();
+                        receiver.asked(asked);
+                    }
+                    Body::Streamed { bytes } => self.bodies.announce(asked, bytes),
+                }
+            }
+            FromChild::Open { tunnel } => {
+                let tunnels = self.tunnels.as_mut().ok_or(OutOfTurn::Child)?;
+                tunnels.open(tunnel, &mut self.inbound, &mut self.outbound)?;
+            }
+            FromChild::Emit(emit) => {
+                self.emits.emit()?;
+                self.emitted.push(emit);
+            }
+            FromChild::Trace(piece) => self.trace.extend_from_slice(&piece),
+            FromChild::Waits { open, due } => {
+                let past = false;
+                self.waits = Some(Waits { open, due, past });
+            }
+            FromChild::Unrepeatable { why } => {
+                receiver.unrepeatable(&why);
+                self.unrepeatable = Some(why.into_string());
+            }
+        }
+        Ok(())
+    }
+
     fn take_items(&mut self, receiver: &mut dyn Receiver) -> Result<(), PipeError> {
         loop {
             let (stream, count) = match self.inbound.next()? {
                 None => return Ok(()),
                 Some(Item::Control(bytes)) => {
                     let message: FromChild = decode(bytes)?;
-                    self.turn.hear(&message)?;
-                    match message {
-                        FromChild::Ready | FromChild::Started => {}
-                        FromChild::Done(outcome) => self.outcome = Some(outcome),
-                        FromChild::Call(call) => {
-                            self.calls.ask(call.number)?;
-                            let (number, ask) = (call.number, Ask::from(call.ask));
-                            match call.body {
-                                Body::Inline(text) => {
-                                    let body = text.into_string();
-                                    receiver.asked(Asked { number, ask, body });
-                                }
-                                Body::Streamed { bytes } => self.bodies.announce((number, ask), bytes),
-                            }
-                        }
-                        FromChild::Open { tunnel } => {
-                            let tunnels = self.tunnels.as_mut().ok_or(OutOfTurn::Child)?;
-                            tunnels.open(tunnel, &mut self.inbound, &mut self.outbound)?;
-                        }
-                    }
+                    self.hear(message, receiver)?;
                     continue;
                 }
                 Some(Item::Data {
@@ -292,11 +391,10 @@ impl Pipe {
                     bytes,
                 }) => {
                     let mut texts = Ok(());
-                    self.bodies
-                        .take(bytes, |(number, ask), body| match String::from_utf8(body) {
-                            Ok(body) => receiver.asked(Asked { number, ask, body }),
-                            Err(_) => texts = Err(PipeError::NotText),
-                        })?;
+                    self.bodies.take(bytes, |asked, body| match String::from_utf8(body) {
+                        Ok(body) => receiver.asked(Asked { body, ..asked }),
+                        Err(_) => texts = Err(PipeError::NotText),
+                    })?;
                     texts?;
                     (stream, bytes.len())
                 }
@@ -355,6 +453,7 @@ fn too_large() -> Refusal {
         message: format!("the result is longer than {} MiB", ringfence_wire::BODY_CAP >> 20),
         rule: None,
         hint: Some("ask for less at a time: a page, a filter, fewer fields".to_owned()),
+        retry_after_ms: None,
     }
 }
 

@@ -10,6 +10,7 @@ use ringfence_policy::{self as policy, Policy};
 
 use crate::root;
 use crate::scan::{self, ScanError};
+use crate::tree::Held;
 
 /// Writable places up to this size are memory; larger ones are folders on disk.
 const MOST_IN_MEMORY: u64 = 256 << 20;
@@ -29,6 +30,10 @@ pub struct Options {
     pub python: Option<PathBuf>,
     /// Where folders for places too large for memory are made.
     pub folders: Option<PathBuf>,
+    /// Where folders for places that are kept are found, or made; without it they are made like the others.
+    pub kept: Option<PathBuf>,
+    /// The host's number of the user that programs are, where what they leave is used again.
+    pub user: Option<u32>,
 }
 
 /// A compiled place.
@@ -43,6 +48,8 @@ pub struct Spec {
     pub(crate) python: Option<PathBuf>,
     /// Programs may have a way to the network.
     pub(crate) network: bool,
+    /// The host's number of the user that programs are; none: any.
+    pub(crate) user: Option<u32>,
     /// A folder of the host's is shown as it was when the spec was made.
     shows_host: bool,
     digest: String,
@@ -54,6 +61,33 @@ pub(crate) struct Writable {
     pub(crate) path: String,
     pub(crate) quota: u64,
     pub(crate) kind: WritableKind,
+    /// The folder of the host's that was made for it.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl Writable {
+    pub(crate) fn is_on_disk(&self) -> bool {
+        matches!(self.kind, WritableKind::Folder | WritableKind::Kept)
+    }
+
+    /// What it may hold: bytes, and files as the same place in memory could.
+    pub(crate) fn most(&self) -> Held {
+        Held {
+            bytes: self.quota,
+            files: inodes(self.quota),
+        }
+    }
+}
+
+/// A place whose files outlive the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptPlace<'a> {
+    /// Where it is inside.
+    pub path: &'a str,
+    /// The host's folder.
+    pub folder: &'a Path,
+    /// What it may hold.
+    pub most: Held,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +96,8 @@ pub(crate) enum WritableKind {
     Memory,
     /// A folder made for the sandbox: a watch holds the quota.
     Folder,
+    /// A folder that outlives the sandbox: a watch holds the quota.
+    Kept,
     /// A folder of the user's own: no quota but the file size.
     Host,
 }
@@ -154,6 +190,7 @@ impl Spec {
             limits: policy.limits().clone(),
             python: None,
             network: policy.net().enabled == Some(true),
+            user: options.user,
             shows_host: false,
             digest: String::new(),
         };
@@ -205,12 +242,30 @@ impl Spec {
     /// Whether a place made of it stays what it is: one that shows a folder of the host's hides what was to be hidden when it
     /// was made, and one with folders of its own belongs to whoever has those.
     pub fn is_lasting(&self) -> bool {
-        !self.shows_host && !self.has_folders()
+        !self.shows_host && !self.writable.iter().any(Writable::is_on_disk)
     }
 
-    /// Whether some of its places are folders on disk.
+    /// Whether some of its places are folders on disk that end with it.
     pub fn has_folders(&self) -> bool {
         self.writable.iter().any(|place| place.kind == WritableKind::Folder)
+    }
+
+    /// The folders on disk that end with it.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        let passing = self.writable.iter().filter(|place| place.kind == WritableKind::Folder);
+        passing.filter_map(|place| place.folder.as_deref())
+    }
+
+    /// The places whose files outlive it.
+    pub fn kept(&self) -> impl Iterator<Item = KeptPlace<'_>> {
+        let kept = self.writable.iter().filter(|place| place.kind == WritableKind::Kept);
+        kept.filter_map(|place| {
+            Some(KeptPlace {
+                path: &place.path,
+                folder: place.folder.as_deref()?,
+                most: place.most(),
+            })
+        })
     }
 
     /// Only what makes a place: rules about tools, and which hosts are for whom, are held elsewhere.
@@ -218,8 +273,8 @@ impl Spec {
         let mut hasher = blake3::Hasher::new();
         let (fs, env, limits) = (policy.fs(), policy.env(), policy.limits());
         hasher.update(format!("{fs:?} {env:?} {limits:?} {:?} {}", options.python, self.network).as_bytes());
-        if self.has_folders() {
-            hasher.update(format!("{:?}", options.folders).as_bytes());
+        if self.writable.iter().any(Writable::is_on_disk) {
+            hasher.update(format!("{:?} {:?} {:?}", options.folders, options.kept, options.user).as_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }
@@ -258,26 +313,29 @@ impl Spec {
             self.places.push(empty);
             self.uses.push((to, Use::Read));
         } else if quota <= MOST_IN_MEMORY && !mount.keep {
-            let inodes = (quota / INODE_EVERY).max(16);
             self.places.push(Place::Memory {
                 to: to.clone(),
                 bytes: quota,
-                inodes,
+                inodes: inodes(quota),
                 programs: Programs::Run,
             });
             self.add_writable(&to, quota, WritableKind::Memory);
         } else {
-            let folders = options
-                .folders
-                .as_ref()
-                .ok_or_else(|| SpecError::NoFolder { path: to.clone() })?;
-            let from = folders.join(to.trim_start_matches('/').replace('/', "-"));
+            let (above, kind) = match &options.kept {
+                Some(kept) if mount.keep => (Some(kept), WritableKind::Kept),
+                _ => (options.folders.as_ref(), WritableKind::Folder),
+            };
+            let above = above.ok_or_else(|| SpecError::NoFolder { path: to.clone() })?;
+            let from = above.join(folder_name(&to));
             self.places.push(Place::Host {
-                from,
+                from: from.clone(),
                 to: to.clone(),
                 access,
             });
-            self.add_writable(&to, quota, WritableKind::Folder);
+            self.add_writable(&to, quota, kind);
+            if let Some(place) = self.writable.last_mut() {
+                place.folder = Some(from);
+            }
         }
         Ok(())
     }
@@ -310,8 +368,19 @@ impl Spec {
             path: path.to_owned(),
             quota,
             kind,
+            folder: None,
         });
     }
+}
+
+/// Files that a place of this size may hold.
+fn inodes(quota: u64) -> u64 {
+    (quota / INODE_EVERY).max(16)
+}
+
+/// What the folder of a place is called: no two places share one.
+fn folder_name(path: &str) -> String {
+    path.trim_start_matches('/').replace('%', "%25").replace('/', "%2F")
 }
 
 /// The whole environment: what Ringfence itself sets, then the policy's own.

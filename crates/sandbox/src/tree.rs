@@ -87,10 +87,57 @@ fn cpu(pid: i32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
-/// Bytes below `folder`, without following links; stops when it is more than `enough`. What cannot be looked into counts as
+/// How much a folder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Files, folders, links and all else.
+    pub files: u64,
+}
+
+impl Held {
+    /// More than anything: what could not be looked into.
+    pub(crate) const UNKNOWN: Held = Held {
+        bytes: u64::MAX,
+        files: u64::MAX,
+    };
+
+    /// Whether some of it is more than `most` has.
+    pub fn exceeds(&self, most: &Held) -> bool {
+        self.bytes > most.bytes || self.files > most.files
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Held) -> Held {
+        Held {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+        }
+    }
+
+    /// As much of each as the one that has less of it.
+    pub(crate) fn least(self, other: Held) -> Held {
+        Held {
+            bytes: self.bytes.min(other.bytes),
+            files: self.files.min(other.files),
+        }
+    }
+
+    /// As much of each as the one that has more of it.
+    pub(crate) fn most(self, other: Held) -> Held {
+        Held {
+            bytes: self.bytes.max(other.bytes),
+            files: self.files.max(other.files),
+        }
+    }
+}
+
+/// What is below `folder`, without following links; stops when it is more than `most`. What cannot be looked into counts as
 /// too much: a program must not be able to hide its files from the quota.
-pub(crate) fn folder_bytes(folder: BorrowedFd<'_>, enough: u64) -> io::Result<u64> {
-    let mut used = 0u64;
+pub(crate) fn folder_use(folder: BorrowedFd<'_>, most: Held) -> io::Result<Held> {
+    let mut held = Held::default();
     let mut waiting = vec![PathBuf::from(".")];
     while let Some(path) = waiting.pop() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -98,7 +145,7 @@ pub(crate) fn folder_bytes(folder: BorrowedFd<'_>, enough: u64) -> io::Result<u6
         let handle = match openat2(folder, &path, flags, Mode::empty(), beneath) {
             Ok(handle) => handle,
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => continue,
-            Err(_) => return Ok(u64::MAX),
+            Err(_) => return Ok(Held::UNKNOWN),
         };
         for entry in Dir::read_from(&handle)? {
             let entry = entry?;
@@ -109,14 +156,50 @@ pub(crate) fn folder_bytes(folder: BorrowedFd<'_>, enough: u64) -> io::Result<u6
             let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
-            used += u64::try_from(found.st_blocks).unwrap_or(0) * 512;
-            if used > enough {
-                return Ok(used);
+            let bytes = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
+            held = held.and(Held { bytes, files: 1 });
+            if held.exceeds(&most) {
+                return Ok(held);
             }
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                 waiting.push(path.join(OsStr::from_bytes(name.to_bytes())));
             }
         }
     }
-    Ok(used)
+    Ok(held)
+}
+
+/// Whether what is below `folder` is plain files alone: no programs, no second names, no folder with nothing in it.
+pub(crate) fn is_plain(folder: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut waiting = vec![PathBuf::from(".")];
+    while let Some(path) = waiting.pop() {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let Ok(handle) = openat2(folder, &path, flags, Mode::empty(), beneath) else {
+            return Ok(false);
+        };
+        let mut is_empty = true;
+        for entry in Dir::read_from(&handle)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            is_empty = false;
+            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                return Ok(false);
+            };
+            let kind = FileType::from_raw_mode(found.st_mode);
+            let is_file = kind == FileType::RegularFile && found.st_mode & 0o111 == 0 && found.st_nlink == 1;
+            if kind == FileType::Directory {
+                waiting.push(path.join(OsStr::from_bytes(name.to_bytes())));
+            } else if !is_file {
+                return Ok(false);
+            }
+        }
+        if is_empty && path.as_os_str() != "." {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -13,6 +13,11 @@ pub enum Verdict {
     Cancelled,
     /// Its sandbox broke under it.
     Died,
+    /// It only waited for calls that [wait for a person](crate::Door::held): it was ended, and is to be run again.
+    Released {
+        /// When its next timer is due, in ticks of its clock.
+        due: Option<u64>,
+    },
 }
 
 /// The limits that end an execution.

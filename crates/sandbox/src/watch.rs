@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringfence_jail::cgroup::{Leaf, Usage};
 
@@ -10,8 +10,11 @@ use crate::execution::RunError;
 use crate::native::space;
 use crate::running::Sandbox;
 use crate::spec::{Writable, WritableKind};
-use crate::tree;
+use crate::tree::{self, Held};
 use crate::verdict::Limit;
+
+/// After places on disk were looked at, so many times as long is rested.
+const RESTS: u32 = 4;
 
 /// What the host counted of an execution that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +32,10 @@ pub(crate) struct Watch {
     processes: usize,
     seen: tree::Totals,
     cpu: Duration,
+    /// The least that each place held since the execution began, where that may be more than its quota.
+    lowest: Vec<Held>,
+    /// When places on disk are looked at again: looking takes time too.
+    next: Instant,
 }
 
 impl Watch {
@@ -40,6 +47,11 @@ impl Watch {
             processes: usize::try_from(limits.processes).unwrap_or(usize::MAX),
             seen: tree::Totals::default(),
             cpu: Duration::ZERO,
+            lowest: sandbox
+                .places()
+                .map(|(place, handle)| at_first(place, handle))
+                .collect(),
+            next: Instant::now(),
         }
     }
 
@@ -55,8 +67,26 @@ impl Watch {
         };
         match limit {
             Some(limit) => Ok(Some(limit)),
-            None => look_at_places(sandbox).map_err(RunError::Watch),
+            None => self.look_at_places(sandbox).map_err(RunError::Watch),
         }
+    }
+
+    fn look_at_places(&mut self, sandbox: &Sandbox) -> io::Result<Option<Limit>> {
+        let begun = Instant::now();
+        let on_disk = begun >= self.next;
+        for ((place, handle), lowest) in sandbox.places().zip(&mut self.lowest) {
+            if !place.is_on_disk() || on_disk {
+                let (limit, held) = look_at_place(place, handle, *lowest)?;
+                if limit.is_some() {
+                    return Ok(limit);
+                }
+                *lowest = lowest.least(held);
+            }
+        }
+        if on_disk {
+            self.next = Instant::now() + begun.elapsed() * RESTS;
+        }
+        Ok(None)
     }
 
     /// Remembers what the processes use now.
@@ -79,13 +109,24 @@ impl Watch {
         };
         let limit = match limit {
             Some(limit) => Some(limit),
-            None => look_at_places(sandbox).map_err(RunError::Watch)?,
+            None => self.last_look(sandbox).map_err(RunError::Watch)?,
         };
         Ok(Counted {
             limit,
             cpu,
             peak_memory,
         })
+    }
+
+    /// After the end every place is looked at, whenever that was done last.
+    fn last_look(&self, sandbox: &Sandbox) -> io::Result<Option<Limit>> {
+        for ((place, handle), lowest) in sandbox.places().zip(&self.lowest) {
+            let (limit, _) = look_at_place(place, handle, *lowest)?;
+            if limit.is_some() {
+                return Ok(limit);
+            }
+        }
+        Ok(None)
     }
 
     fn judge(&self, usage: &Usage) -> Option<Limit> {
@@ -127,31 +168,40 @@ impl Watch {
     }
 }
 
-fn look_at_places(sandbox: &Sandbox) -> io::Result<Option<Limit>> {
-    for (place, handle) in sandbox.places() {
-        if let Some(limit) = look_at_place(place, handle)? {
-            return Ok(Some(limit));
-        }
+/// What a kept place may have been left with by executions before: it must not grow, and need not shrink at once. Any other begins
+/// below its quota.
+fn at_first(place: &Writable, handle: BorrowedFd<'_>) -> Held {
+    if place.kind != WritableKind::Kept {
+        return Held::default();
     }
-    Ok(None)
+    tree::folder_use(handle, Held::UNKNOWN).unwrap_or_default()
 }
 
-fn look_at_place(place: &Writable, handle: BorrowedFd<'_>) -> io::Result<Option<Limit>> {
+fn look_at_place(place: &Writable, handle: BorrowedFd<'_>, lowest: Held) -> io::Result<(Option<Limit>, Held)> {
     match place.kind {
         WritableKind::Memory => {
             let space = space(&handle)?;
-            Ok(if space.bytes_free == 0 {
+            let limit = if space.bytes_free == 0 {
                 Some(Limit::Disk)
             } else if space.inodes_free == 0 {
                 Some(Limit::Inodes)
             } else {
                 None
-            })
+            };
+            Ok((limit, Held::default()))
         }
-        WritableKind::Folder => {
-            let used = tree::folder_bytes(handle, place.quota)?;
-            Ok((used > place.quota).then_some(Limit::Disk))
+        WritableKind::Folder | WritableKind::Kept => {
+            let most = place.most().most(lowest);
+            let held = tree::folder_use(handle, most)?;
+            let limit = if held.bytes > most.bytes {
+                Some(Limit::Disk)
+            } else if held.files > most.files {
+                Some(Limit::Inodes)
+            } else {
+                None
+            };
+            Ok((limit, held))
         }
-        WritableKind::Host => Ok(None),
+        WritableKind::Host => Ok((None, Held::default())),
     }
 }

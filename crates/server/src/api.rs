@@ -1,4 +1,4 @@
-//! The JSON API at `/api/v1`: runs, sessions, events. A caller sees what is its own; an operator sees everything.
+//! The JSON API at `/api/v1`: runs, sessions, questions to people, skills, events. A caller sees what is its own; an operator sees everything.
 
 use std::sync::Arc;
 
@@ -17,10 +17,13 @@ use tokio::sync::{Semaphore, watch};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
+mod approvals;
 mod document;
 mod events;
+mod files;
 mod runs;
 mod sessions;
+mod skills;
 
 /// Rows of a list that says nothing of its own, and the most of any.
 const PAGE: u32 = 50;
@@ -60,7 +63,10 @@ pub(crate) fn routes(engine: Arc<Engine>, closing: watch::Receiver<bool>) -> Rou
 /// Every path of the API.
 fn paths() -> Vec<Path> {
     let mut paths = runs::paths();
+    paths.extend(files::paths());
     paths.extend(sessions::paths());
+    paths.extend(approvals::paths());
+    paths.extend(skills::paths());
     paths.extend(events::paths());
     paths.push(document::path());
     paths

@@ -15,7 +15,7 @@ mod weight;
 #[doc(hidden)]
 pub use conformance::{Conformance, conformance_handler};
 pub use endpoint::{Endpoint, EndpointOptions};
-pub use mcp::{Face, Mcp, McpOptions};
+pub use mcp::{Face, Mcp, McpOptions, definitions};
 pub use stdio::fuzz;
 pub use stdio::{ServeError, serve_stdio, serve_streams};
 

@@ -12,9 +12,12 @@ mod discover;
 mod face;
 mod fault;
 mod files;
+mod form;
+mod images;
 mod link;
 mod resources;
 mod run;
+pub(crate) mod skills;
 mod task;
 mod tools;
 mod trace;
@@ -27,6 +30,7 @@ use ringfence_engine::Engine;
 use ringfence_journal::Principal;
 use ringfence_policy::{Policy, ToolPattern};
 use rmcp::model::{JsonObject, Tool};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use face::Face;
@@ -37,6 +41,19 @@ pub(crate) use run::ask;
 pub(crate) fn run_schemas() -> Option<(Arc<JsonObject>, Arc<JsonObject>)> {
     let tool = tools::all().into_iter().find(|tool| tool.name == tools::RUN)?;
     Some((tool.input_schema, tool.output_schema?))
+}
+
+/// Our own tools as a model is shown them: names, descriptions and input schemas.
+pub fn definitions() -> Vec<Value> {
+    let shown =
+        |tool: Tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema });
+    tools::all().into_iter().map(shown).collect()
+}
+
+/// The schema of what a skill is saved with.
+pub(crate) fn save_schema() -> Option<Arc<JsonObject>> {
+    let tool = tools::all().into_iter().find(|tool| tool.name == tools::SAVE)?;
+    Some(tool.input_schema)
 }
 
 /// How the face is made.
@@ -60,6 +77,7 @@ struct Shared {
     engine: Arc<Engine>,
     options: McpOptions,
     tools: Vec<Tool>,
+    opened: form::Opened,
 }
 
 /// Who asks.
@@ -76,7 +94,12 @@ impl Mcp {
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> Mcp {
         let tools = tools::all();
         Mcp {
-            shared: Arc::new(Shared { engine, options, tools }),
+            shared: Arc::new(Shared {
+                engine,
+                options,
+                tools,
+                opened: form::Opened::default(),
+            }),
         }
     }
 

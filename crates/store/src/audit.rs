@@ -95,6 +95,7 @@ impl Store {
 
     /// The journal from its last `count` records on, as it grows.
     pub async fn tail(&self, count: u32) -> Result<Tail, ReadError> {
+        self.caught_up().await;
         let mut connection = database::connect_reader(&self.home.database()).await?;
         let last: Option<i64> = sqlx::query_scalar("SELECT max(n) FROM events")
             .fetch_one(&mut connection)
@@ -110,6 +111,7 @@ impl Store {
 
     /// The journal from a known place on, as it grows: what follows record `n`.
     pub async fn tail_after(&self, n: u64) -> Result<Tail, ReadError> {
+        self.caught_up().await;
         let connection = database::connect_reader(&self.home.database()).await?;
         Ok(Tail {
             connection,

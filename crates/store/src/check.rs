@@ -63,6 +63,7 @@ pub(crate) async fn heads(connection: &mut SqliteConnection, after: u64) -> Resu
 impl Store {
     /// Checks every chain and hands out each session's verdict as it is reached.
     pub async fn verify(&self, mut each: impl FnMut(&Verdict) + Send) -> Result<Report, ReadError> {
+        self.caught_up().await;
         // The mark may only lag behind the snapshot, never run ahead of it: it is read first.
         let mark = self.home.read_mark().map_err(|error| ReadError::Mark {
             reason: error.to_string(),

@@ -13,6 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::OpenError;
+use crate::seal::SealError;
 
 /// `rfnc`: says that a database is ours.
 const APPLICATION: i64 = 0x7266_6e63;
@@ -22,6 +23,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_journal.sql"),
     include_str!("../migrations/0002_tokens.sql"),
     include_str!("../migrations/0003_undelivered.sql"),
+    include_str!("../migrations/0004_recordings.sql"),
+    include_str!("../migrations/0005_aliases.sql"),
+    include_str!("../migrations/0006_workspaces.sql"),
+    include_str!("../migrations/0007_pieces.sql"),
 ];
 
 /// How long a connection waits for another process's commit.
@@ -95,6 +100,14 @@ pub enum ReadError {
         /// The column.
         column: &'static str,
     },
+    /// Something sealed cannot be opened.
+    #[error("cannot open {what}")]
+    Sealed {
+        /// What.
+        what: String,
+        /// Why not.
+        source: SealError,
+    },
     /// The mark beside the signing key cannot be read.
     #[error("the mark beside the signing key cannot be read: {reason}")]
     Mark {
@@ -114,6 +127,7 @@ impl ReadError {
                 Trouble::Taken | Trouble::Other => "store.read",
             },
             ReadError::Row { .. } | ReadError::Mark { .. } => "store.damaged",
+            ReadError::Sealed { source, .. } => source.code(),
         }
     }
 }

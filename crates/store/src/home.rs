@@ -63,6 +63,11 @@ impl Home {
         self.keys().join("journal.key")
     }
 
+    /// The key that wraps the keys of sessions.
+    pub(crate) fn seal_key(&self) -> PathBuf {
+        self.keys().join("seal.key")
+    }
+
     fn mark(&self) -> PathBuf {
         self.keys().join("journal.mark")
     }
@@ -205,7 +210,7 @@ pub(crate) enum MarkError {
 }
 
 /// A folder of the owner's, made if missing; refused if others could change what is in it.
-fn private_folder(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Folder {
         path: path.to_owned(),
         source,

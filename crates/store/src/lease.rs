@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use ringfence_journal::{LeaseId, NoEntropy};
 use serde::{Deserialize, Serialize};
 
-use crate::stop;
+use crate::{ahead, stop};
 
 /// A lease's file is written anew, without what is gone, when it has grown beyond this.
 const COMPACT_BYTES: u64 = 64 * 1024;
@@ -315,6 +315,30 @@ pub(crate) fn dead_leases(run: &Path) -> Result<Vec<DeadLease>, LeaseError> {
     }
     dead.sort_by_key(|lease| lease.id);
     Ok(dead)
+}
+
+/// The leases whose processes were ahead of the database, dead or alive.
+pub(crate) fn ahead(run: &Path) -> Vec<LeaseId> {
+    let entries = fs::read_dir(run).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter_map(|name| name.strip_suffix(ahead::SUFFIX)?.parse().ok())
+        .collect()
+}
+
+/// The lease, if its process is gone: its lock can be had, or there is none.
+pub(crate) fn find_dead(run: &Path, id: LeaseId) -> Option<DeadLease> {
+    let path = run.join(format!("{id}.lock"));
+    if !path.exists() {
+        return Some(DeadLease::without_file(run, id));
+    }
+    match take(path, id) {
+        Ok(dead) => dead,
+        Err(error) => {
+            tracing::warn!(%error, lease = %id, "it cannot be told whether its process lives");
+            None
+        }
+    }
 }
 
 /// The lease if its lock can be had, and the locked file is still the one of that name.

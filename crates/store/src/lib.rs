@@ -1,4 +1,4 @@
-//! Keeps journals, sessions, leases and access tokens, in one folder that several processes share.
+//! Keeps journals, sessions, leases, skills and access tokens, in one folder that several processes share.
 //!
 //! One writer per process takes whatever waits, gives each event its number and hash, commits
 //! once and answers all. A session's chain is written by the one process whose lease owns it;
@@ -8,6 +8,9 @@
 //! It does not know what a policy means, sandboxes, or who asks.
 #![forbid(unsafe_code)]
 
+mod ahead;
+mod alias;
+mod approval;
 mod audit;
 mod check;
 mod database;
@@ -15,22 +18,41 @@ mod execution;
 mod home;
 mod lease;
 mod open;
+mod recording;
+mod retention;
+mod seal;
 mod session;
 mod sink;
+mod skill;
 mod stop;
 mod sweep;
 mod token;
+mod wake;
+mod workspace;
 mod writer;
 
 pub use execution::Executions;
 pub use open::{OpenError, Store};
 pub use session::{AdoptError, Execution, Opening, Session, Sessions};
 
+pub use approval::{Answer, Answered, Approval, ApprovalState, Approvals, Grounds, Question};
+pub use recording::{Kept, Recording, RecordingState, Standing};
+pub use retention::Retention;
+pub use wake::{Wake, Wakes};
+pub use workspace::{Keeping, Workspace};
+
 pub use lease::{DeadLease, Holder, Lease, LeaseError, Resource};
 pub use stop::{Owner, Stop, Stops, Target};
 pub use sweep::{Removed, SweepError};
 pub use token::{AccessToken, Scope, Secret, TokenError};
 
+pub use skill::{
+    Damaged, MAX_DESCRIPTION, Quota, RequiredTool, Skill, SkillBody, SkillError, SkillExtra, SkillLanguage, SkillMeta,
+    SkillName, SkillParcel, SkillScope, Skills, Survey,
+};
+
+pub use ahead::{MergeError, set_aside};
 pub use audit::{Contents, ExportError, Numbered, Tail};
 pub use database::ReadError;
+pub use seal::SealError;
 pub use sink::{Missed, Remote, Sink, SinkError};

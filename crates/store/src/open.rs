@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use ringfence_journal::{Event, KeyError, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer};
+use ringfence_journal::{Event, KeyError, LeaseId, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer};
 use rusqlite::Connection;
 use sqlx::SqliteConnection;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 use crate::database::{self, ReadError, Trouble};
 use crate::home::{Found, Home, MarkError};
+use crate::seal::Seals;
 use crate::sink::{Remote, Sink, SinkError, Sinks};
-use crate::writer::{Command, Ending, Writer};
+use crate::writer::{Behind, Command, Ending, Writer};
+use crate::{ahead, lease};
 
 /// Commands that may wait for the writer before their senders wait too.
 const WAITING: usize = 1024;
@@ -24,7 +26,11 @@ pub struct Store {
     pub(crate) home: Home,
     pub(crate) key: PublicKey,
     commands: mpsc::Sender<Command>,
+    behind: Behind,
     reader: Mutex<Option<SqliteConnection>>,
+    pub(crate) seals: Seals,
+    /// The lease under which this process has sessions.
+    pub(crate) lease: std::sync::Mutex<Option<LeaseId>>,
     /// For questions about access tokens.
     pub(crate) gate: std::sync::Mutex<Option<Connection>>,
 }
@@ -218,12 +224,17 @@ impl Store {
     fn start(opened: Opened, sinks: Sinks) -> Store {
         let (commands, inbox) = mpsc::channel(WAITING);
         let (home, key) = (opened.home.clone(), opened.signer.public());
-        tokio::spawn(Writer::new(opened, sinks).run(inbox));
+        let seals = Seals::of(&home);
+        let behind = Behind::default();
+        tokio::spawn(Writer::new(opened, sinks, seals.clone(), behind.clone()).run(inbox));
         Store {
             home,
             key,
             commands,
+            behind,
             reader: Mutex::new(None),
+            seals,
+            lease: std::sync::Mutex::new(None),
             gate: std::sync::Mutex::new(None),
         }
     }
@@ -262,7 +273,7 @@ impl Store {
     }
 
     /// Sends a command to the writer and waits for its answer.
-    pub(crate) async fn ask<T, E: From<RecordError>>(
+    pub(crate) async fn send<T, E: From<RecordError>>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Command,
     ) -> Result<T, E> {
@@ -274,8 +285,17 @@ impl Store {
         answer.await.map_err(|_| RecordError::Ended)?
     }
 
+    /// Waits until the database has all that this process was answered.
+    pub(crate) async fn caught_up(&self) {
+        if self.behind.is_behind() {
+            // What it does not take now nobody reads now; the writer says why, and tries again.
+            let _ = self.send::<(), RecordError>(|reply| Command::CatchUp { reply }).await;
+        }
+    }
+
     /// The connection for questions, made at the first.
     pub(crate) async fn reader(&self) -> Result<Reader<'_>, ReadError> {
+        self.caught_up().await;
         let mut guard = self.reader.lock().await;
         if guard.is_none() {
             *guard = Some(database::connect_reader(&self.home.database()).await?);
@@ -296,7 +316,8 @@ impl Reader<'_> {
 impl Recorder for Store {
     async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
         let event = Box::new(event);
-        self.ask(|reply| Command::Record { event, reply }).await
+        let change = None;
+        self.send(|reply| Command::Record { event, change, reply }).await
     }
 }
 
@@ -319,12 +340,26 @@ impl Opened {
             Found::Database => open_existing(&home)?,
             Found::Nothing => create(&home)?,
         };
+        take_over(&home, &connection);
         Ok(Opened {
             home,
             connection,
             signer,
             patience: database::BUSY,
         })
+    }
+}
+
+/// Puts into the database what processes that are gone had written ahead of it. What cannot be now stays for the next.
+fn take_over(home: &Home, connection: &Connection) {
+    let run = home.run();
+    for lease in lease::ahead(&run) {
+        let Some(dead) = lease::find_dead(&run, lease) else {
+            continue;
+        };
+        if let Err(error) = ahead::merge(connection, &run, dead.id()) {
+            tracing::warn!(%error, %lease, "what a dead process wrote ahead is not in the journal yet");
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::database::{self, ReadError};
+use crate::workspace::{Keeping, Workspace, workspace};
 use crate::writer::Command;
 use crate::{Lease, Store};
 
@@ -35,6 +36,8 @@ pub struct Opening {
     pub durable: bool,
     /// The host user that the session's programs run as, if it has one of its own.
     pub uid: Option<u32>,
+    /// The files that it keeps beyond its process, if it does.
+    pub keeping: Option<Keeping>,
 }
 
 impl Opening {
@@ -73,6 +76,28 @@ pub enum AdoptError {
         /// The session.
         session: SessionId,
     },
+    /// Nobody has it, but something in it waits for a person.
+    #[error("execution `{execution}` of session `{session}` waits for a person")]
+    Unfinished {
+        /// The session.
+        session: SessionId,
+        /// The execution.
+        execution: ExecutionId,
+    },
+    /// The execution was not recorded.
+    #[error("execution `{execution}` was not recorded: it cannot go on")]
+    NoRecording {
+        /// The execution.
+        execution: ExecutionId,
+    },
+    /// The execution cannot be run again.
+    #[error("execution `{execution}` cannot go on: {why}")]
+    Unrepeatable {
+        /// The execution.
+        execution: ExecutionId,
+        /// Why not.
+        why: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -103,6 +128,8 @@ pub struct Session {
     pub used: Timestamp,
     /// How many executions it had.
     pub executions: u64,
+    /// The files that it keeps beyond its process.
+    pub workspace: Option<Workspace>,
 }
 
 /// An execution, without its events.
@@ -135,20 +162,22 @@ pub struct Sessions {
     pub limit: Option<u32>,
 }
 
-const SESSION: &str = "SELECT id, principal, uid, policy_name, policy_digest, backend, state, lease, created, used,
-    (SELECT count(*) FROM executions WHERE executions.session = sessions.id) AS executions FROM sessions ";
+pub(crate) const SESSION: &str =
+    "SELECT id, sessions.principal, uid, policy_name, policy_digest, backend, state, lease, created, used,
+    (SELECT count(*) FROM executions WHERE executions.session = sessions.id) AS executions,
+    name, keep, bytes, files, taken FROM sessions LEFT JOIN workspaces ON workspaces.session = sessions.id ";
 
 impl Store {
     /// Writes the session's first event and its row; the session belongs to the lease.
     pub async fn open_session(&self, lease: &Lease, opening: Opening) -> Result<Recorded, RecordError> {
-        let (opening, lease) = (Box::new(opening), lease.id());
-        self.ask(|reply| Command::Open { opening, lease, reply }).await
+        let (opening, lease) = (Box::new(opening), self.under(lease));
+        self.send(|reply| Command::Open { opening, lease, reply }).await
     }
 
     /// Goes on with an open session that no process has.
     pub async fn adopt_session(&self, lease: &Lease, session: SessionId) -> Result<(), AdoptError> {
-        let to = lease.id();
-        self.ask(|reply| Command::Adopt {
+        let to = self.under(lease);
+        self.send(|reply| Command::Adopt {
             session,
             from: None,
             to,
@@ -159,12 +188,12 @@ impl Store {
 
     /// Leaves an open session to whoever goes on with it next.
     pub async fn release_session(&self, session: SessionId) -> Result<(), RecordError> {
-        self.ask(|reply| Command::Release { session, reply }).await
+        self.send(|reply| Command::Release { session, reply }).await
     }
 
     /// Keeps a policy that is about to be in force, to be found by its digest.
     pub async fn keep_policy(&self, policy: PolicyRef, json: String) -> Result<(), RecordError> {
-        self.ask(|reply| Command::Keep { policy, json, reply }).await
+        self.send(|reply| Command::Keep { policy, json, reply }).await
     }
 
     /// One session.
@@ -182,7 +211,7 @@ impl Store {
     pub async fn sessions(&self, which: Sessions) -> Result<Vec<Session>, ReadError> {
         let mut reader = self.reader().await?;
         let sql = format!(
-            "{SESSION} WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR principal = ?2)
+            "{SESSION} WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR sessions.principal = ?2)
              AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4"
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
@@ -231,7 +260,7 @@ impl Store {
     }
 }
 
-fn session(row: &SqliteRow) -> Result<Session, ReadError> {
+pub(crate) fn session(row: &SqliteRow) -> Result<Session, ReadError> {
     const TABLE: &str = "sessions";
     let damaged = |column| ReadError::Row { table: TABLE, column };
     let state = match row.try_get("state") {
@@ -242,6 +271,7 @@ fn session(row: &SqliteRow) -> Result<Session, ReadError> {
     };
     let lease: Option<&str> = row.try_get("lease").map_err(|_| damaged("lease"))?;
     let uid: Option<i64> = row.try_get("uid").map_err(|_| damaged("uid"))?;
+    let used = database::parsed(row, TABLE, "used")?;
     Ok(Session {
         id: database::parsed(row, TABLE, "id")?,
         principal: database::parsed(row, TABLE, "principal")?,
@@ -252,8 +282,9 @@ fn session(row: &SqliteRow) -> Result<Session, ReadError> {
         lease: lease.map(str::parse).transpose().map_err(|_| damaged("lease"))?,
         uid: uid.map(u32::try_from).transpose().map_err(|_| damaged("uid"))?,
         created: database::parsed(row, TABLE, "created")?,
-        used: database::parsed(row, TABLE, "used")?,
+        used,
         executions: database::number(row, TABLE, "executions")?,
+        workspace: workspace(row, used)?,
     })
 }
 

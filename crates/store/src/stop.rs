@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_journal::{LeaseId, Principal, RecordError, SessionId};
-use sqlx::Row as _;
 
-use crate::database::{self, ReadError};
+use crate::database::ReadError;
 use crate::writer::Command;
-use crate::{Lease, LeaseError, Store};
+use crate::{Lease, LeaseError, Store, Wake, Wakes};
 
 /// What should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,17 +65,32 @@ fn tell(run: &Path, lease: LeaseId) -> io::Result<()> {
     let (_folder, path) = short(run, lease)?;
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
-    match socket.send_to(b"stop", path) {
+    match socket.send_to(b"look", path) {
         // A full queue means that the owner has yet to look anyway.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         other => other.map(drop),
     }
 }
 
+/// Tells whoever lives in this folder to look.
+pub(crate) fn tell_all(run: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(run)? {
+        let path = entry?.path();
+        let socket = path.extension().is_some_and(|extension| extension == "sock");
+        let lease = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+        if let Some(lease) = lease.filter(|_| socket)
+            && let Err(error) = tell(run, lease)
+        {
+            tracing::debug!(%lease, %error, "nobody listens on this lease");
+        }
+    }
+    Ok(())
+}
+
 impl Store {
     /// Asks for sessions to be stopped, and says of each open one that is meant who has it.
     pub async fn request_stop(&self, target: Target, by: Principal) -> Result<Vec<(SessionId, Owner)>, RecordError> {
-        let meant = self.ask(|reply| Command::Stop { target, by, reply }).await?;
+        let meant = self.send(|reply| Command::Stop { target, by, reply }).await?;
         let run = self.home.run();
         let mut told: HashMap<LeaseId, Owner> = HashMap::new();
         let owners = meant.into_iter().map(|(session, lease)| {
@@ -95,87 +109,23 @@ impl Store {
         Ok(owners.collect())
     }
 
-    /// The wishes to stop sessions of this lease, as they come.
+    /// The wishes to stop sessions of this lease, as they come. A lease has one listener: this, or [`Store::wakes`].
     pub fn stops(self: &Arc<Self>, lease: &Lease) -> Result<Stops, LeaseError> {
-        let path = self.home.run().join(format!("{}.sock", lease.id()));
-        let failed = |source| LeaseError::File {
-            path: path.clone(),
-            source,
-        };
-        let socket = lease.socket().map_err(failed)?;
-        let socket = tokio::net::UnixDatagram::from_std(socket).map_err(failed)?;
-        Ok(Stops {
-            store: Arc::clone(self),
-            lease: lease.id(),
-            socket,
-            seen: 0,
-            ready: Vec::new(),
-            looked: false,
-        })
+        self.wakes(lease).map(Stops)
     }
 }
 
 /// Waits for wishes to stop.
 #[derive(Debug)]
-pub struct Stops {
-    store: Arc<Store>,
-    lease: LeaseId,
-    socket: tokio::net::UnixDatagram,
-    /// Number of the last wish that was handed out.
-    seen: i64,
-    ready: Vec<Stop>,
-    looked: bool,
-}
+pub struct Stops(Wakes);
 
 impl Stops {
     /// The next session that should stop. Safe to drop while it waits.
     pub async fn next(&mut self) -> Result<Stop, ReadError> {
         loop {
-            if let Some(stop) = self.ready.pop() {
+            if let Wake::Stop(stop) = self.0.next().await? {
                 return Ok(stop);
             }
-            // What was asked before anybody listened is found by the first look.
-            if self.looked {
-                self.woken().await?;
-                self.looked = false;
-            }
-            self.look().await?;
-            self.looked = true;
         }
-    }
-
-    async fn woken(&self) -> Result<(), ReadError> {
-        let mut buffer = [0; 16];
-        let failed = |error| ReadError::Database(sqlx::Error::Io(error));
-        self.socket.recv(&mut buffer).await.map_err(failed)?;
-        // One look answers all that was said until now.
-        while self.socket.try_recv(&mut buffer).is_ok() {}
-        Ok(())
-    }
-
-    async fn look(&mut self) -> Result<(), ReadError> {
-        let mut reader = self.store.reader().await?;
-        let rows = sqlx::query(
-            "SELECT stops.n, stops.session, stops.principal FROM stops
-             JOIN sessions ON sessions.id = stops.session
-             WHERE sessions.lease = ? AND sessions.state = 'open' AND stops.n > ? ORDER BY stops.n DESC",
-        )
-        .bind(self.lease.to_string())
-        .bind(self.seen)
-        .fetch_all(reader.connection()?)
-        .await
-        .map_err(ReadError::Database)?;
-        for row in &rows {
-            let n: i64 = row.try_get("n").map_err(|_| ReadError::Row {
-                table: "stops",
-                column: "n",
-            })?;
-            self.seen = self.seen.max(n);
-            self.ready.push(Stop {
-                session: database::parsed(row, "stops", "session")?,
-                by: database::parsed(row, "stops", "principal")?,
-            });
-        }
-        Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! After a process died: what it left is found, and its sessions are ended in the journal.
 
-use ringfence_journal::{Event, Kind, LeaseId, NoEntropy, RecordError, Recorder as _, SessionId, Text};
+use ringfence_journal::{Event, Kind, LeaseId, NoEntropy, RecordError, Recorder as _, SessionId, Status, Text};
 
-use crate::database::ReadError;
+use crate::ahead::{self, MergeError};
+use crate::database::{self, ReadError};
 use crate::lease::{self, DeadLease};
 use crate::session::AdoptError;
 use crate::writer::Command;
@@ -20,6 +21,9 @@ pub enum SweepError {
     /// An event cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// What a dead process had written ahead of the journal is not in it yet.
+    #[error("cannot let the journal have what a dead process wrote ahead of it")]
+    Merge(#[from] MergeError),
     /// The system gave no random bytes for an id.
     #[error("cannot name what was swept")]
     Entropy(#[from] NoEntropy),
@@ -46,6 +50,17 @@ impl Store {
             }
         }
         Ok(dead)
+    }
+
+    /// Lets the journal have what a dead process was ahead of it, before anything else is made of its sessions.
+    async fn take_over(&self, lease: LeaseId) -> Result<(), SweepError> {
+        let (run, database) = (self.home.run(), self.home.database());
+        if !ahead::file_of(&run, lease).exists() {
+            return Ok(());
+        }
+        let merged =
+            tokio::task::spawn_blocking(move || ahead::merge(&database::connect(&database)?, &run, lease)).await;
+        Ok(merged.map_err(MergeError::Broken)??)
     }
 
     async fn leases_of_open_sessions(&self) -> Result<Vec<LeaseId>, ReadError> {
@@ -85,14 +100,19 @@ impl Store {
     }
 
     /// Ends a dead lease once all that it left was removed: journals what that was, closes its
-    /// sessions as lost, and removes its file. Returns the sessions that were lost.
+    /// sessions as lost, and removes its file. Returns the sessions that were lost. A session in which all that was under way can
+    /// be run again is not: it is left to whoever goes on with it.
     pub async fn bury(&self, dead: DeadLease, removed: &[Removed]) -> Result<Vec<SessionId>, SweepError> {
+        self.take_over(dead.id()).await?;
         let sessions = self.sessions_of(dead.id()).await?;
         let mut lost = Vec::new();
         for session in sessions {
             let lease = dead.id();
+            if self.send(|reply| Command::Spare { session, lease, reply }).await? {
+                continue;
+            }
             let adopted = self
-                .ask(|reply| Command::Adopt {
+                .send(|reply| Command::Adopt {
                     session,
                     from: Some(lease),
                     to: lease,
@@ -103,7 +123,13 @@ impl Store {
                 Ok(()) => {}
                 Err(AdoptError::Record(error)) => return Err(error.into()),
                 // Somebody else has ended it, or goes on with it.
-                Err(AdoptError::Unknown { .. } | AdoptError::Closed { .. } | AdoptError::Owned { .. }) => continue,
+                Err(_) => continue,
+            }
+            if self.keeps(session).await? {
+                // It outlives its process: only what was under way in it is lost.
+                self.end_unfinished(session, Status::Lost).await?;
+                self.park_session(session).await?;
+                continue;
             }
             for kind in swept(removed, lease) {
                 self.record(Event::host(session, None, kind)).await?;

@@ -1,7 +1,8 @@
 //! The one writer of this process: takes whatever waits, commits once, answers all.
 //!
 //! The ends of the chains move forward in memory only after the commit; when it fails, every
-//! caller gets the error and nothing has happened.
+//! caller gets the error and nothing has happened. Events that only add to their chains are answered when a file
+//! has them, and committed with others a little later: before anything else is written, and before this process reads.
 //!
 //! A commit to the log takes some ten microseconds, less than the way to another thread and back: it is done in the
 //! writer's own task. What waits, for the disk or for another process, waits on a thread that may.
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::{Event, LeaseId, Link, PolicyRef, Principal, RecordError, Recorded, SessionId, Signer};
+use ringfence_journal::{LeaseId, Link, RecordError, SessionId, Signer};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
@@ -18,59 +19,34 @@ use tokio::task::JoinError;
 use crate::database::{Trouble, record_error, signed};
 use crate::home::Home;
 use crate::open::Opened;
-use crate::session::{AdoptError, Opening};
+use crate::seal::Seals;
 use crate::sink::{Sinks, Taking, Tally};
-use crate::stop::Target;
 
+mod ahead;
+mod asking;
 mod batch;
+mod command;
 mod fold;
+mod keeping;
+pub(crate) mod pieces;
 mod plain;
 mod project;
 mod row;
+mod sealing;
+mod working;
 
+pub(crate) use ahead::Behind;
+use ahead::{Ahead, Due, Went};
 use batch::Batch;
+pub(crate) use batch::last_record;
+pub(crate) use command::{Change, Command, Reply};
 use fold::{Fold, Need};
 use plain::Plain;
+pub(crate) use sealing::Piece;
+use sealing::{AllSealed, Sealer};
 
 /// The most commands in one commit: bounds how long the write lock is held.
 const MOST: usize = 256;
-
-pub(crate) type Reply<T, E = RecordError> = oneshot::Sender<Result<T, E>>;
-
-/// What the writer can be asked.
-pub(crate) enum Command {
-    /// Write an event of a session that this process owns.
-    Record { event: Box<Event>, reply: Reply<Recorded> },
-    /// Make a session, with its first event.
-    Open {
-        opening: Box<Opening>,
-        lease: LeaseId,
-        reply: Reply<Recorded>,
-    },
-    /// Go on with a session that belongs to nobody, or to a lease whose lock is held.
-    Adopt {
-        session: SessionId,
-        from: Option<LeaseId>,
-        to: LeaseId,
-        reply: Reply<(), AdoptError>,
-    },
-    /// Leave a session to whoever wants it next.
-    Release { session: SessionId, reply: Reply<()> },
-    /// A policy is kept, by its digest.
-    Keep {
-        policy: PolicyRef,
-        json: String,
-        reply: Reply<()>,
-    },
-    /// Write down that sessions should stop; answers with their leases.
-    Stop {
-        target: Target,
-        by: Principal,
-        reply: Reply<Vec<(SessionId, Option<LeaseId>)>>,
-    },
-    /// Write what waits, and end.
-    Close { ending: Ending, reply: oneshot::Sender<()> },
-}
 
 /// What becomes of the database's log at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +61,7 @@ pub(crate) enum Ending {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chain {
     link: Link,
+    lease: LeaseId,
     /// Commits of this session reach the disk before they are answered.
     durable: bool,
 }
@@ -132,13 +109,15 @@ pub(crate) struct Writer {
     signer: Signer,
     sinks: Sinks,
     owned: HashMap<SessionId, Chain>,
+    sealer: Sealer,
     sync: Sync,
     patience: Duration,
     fold: Fold,
+    ahead: Ahead,
 }
 
 impl Writer {
-    pub(crate) fn new(opened: Opened, sinks: Sinks) -> Writer {
+    pub(crate) fn new(opened: Opened, sinks: Sinks, seals: Seals, behind: Behind) -> Writer {
         let Opened {
             home,
             connection,
@@ -147,6 +126,8 @@ impl Writer {
         } = opened;
         Writer {
             fold: Fold::of(home.database(), &connection),
+            ahead: Ahead::new(home.run(), behind),
+            sealer: Sealer::new(seals),
             connection,
             home,
             signer,
@@ -162,7 +143,7 @@ impl Writer {
         let mut waiting = Vec::with_capacity(MOST);
         let mut closing = Vec::new();
         let mut last = Ending::Fold;
-        while inbox.recv_many(&mut waiting, MOST).await > 0 {
+        while next(self.ahead.due(), &mut inbox, &mut waiting).await > 0 {
             let mut commands = Vec::with_capacity(waiting.len());
             for command in waiting.drain(..) {
                 if let Command::Close { ending, reply } = command {
@@ -188,15 +169,31 @@ impl Writer {
         }
     }
 
+    /// Lets the database have all that was answered.
+    fn catch_up(&mut self) -> Result<(), rusqlite::Error> {
+        for session in self.ahead.commit(&self.connection)? {
+            tracing::error!(%session, "somebody else went on with the chain of a session of this process");
+            self.owned.remove(&session);
+            self.sealer.forget(session);
+        }
+        Ok(())
+    }
+
     async fn end(mut self, ending: Ending) {
-        let tallies = self.sinks.finish().await;
         if let Err(error) = self.connection.busy_timeout(self.patience) {
             tracing::debug!(%error, "the database does not wait");
         }
+        if let Err(error) = self.catch_up() {
+            tracing::error!(%error, "the next process has to let the database catch up");
+        }
+        self.ahead.close();
+        let tallies = self.sinks.finish().await;
         note_missed(&self.connection, tallies.iter());
         match ending {
             Ending::Fold => {
                 self.fold.settle().await;
+                // The last connection to close is the one that folds.
+                drop(self.fold);
                 let connection = self.connection;
                 let closed = tokio::task::spawn_blocking(|| connection.close().map_err(|(_, error)| error)).await;
                 if let Ok(Err(error)) = closed {
@@ -219,7 +216,8 @@ impl Writer {
         if need == Need::First {
             self.fold.settle().await;
         }
-        if sync == Sync::Log && need != Need::First {
+        let heavy = commands.iter().any(Command::is_heavy);
+        if sync == Sync::Log && need != Need::First && !heavy {
             match self.write(commands, sync, Wait::Never) {
                 Written::Answered => {
                     if self.fold.need() == Need::Beside {
@@ -227,6 +225,8 @@ impl Writer {
                     }
                     return Ok(self);
                 }
+                // Nobody waits for another process only to catch up: that is tried again.
+                Written::Locked(again) if again.iter().all(Command::is_catching_up) => return Ok(self),
                 Written::Locked(again) => commands = again,
             }
         }
@@ -242,11 +242,14 @@ impl Writer {
 
     fn write(&mut self, commands: Vec<Command>, sync: Sync, wait: Wait) -> Written {
         let mut answers = Vec::with_capacity(commands.len());
-        let outcome = match self.begin(sync, wait) {
-            Ok(()) => match Plain::of(&commands, &self.owned) {
-                Some(plain) => self.commit_plain(plain, commands, wait, &mut answers),
-                None => self.commit(commands, wait, &mut answers),
-            },
+        let sealed = self
+            .begin(sync, wait)
+            .and_then(|()| self.sealer.seal(&self.connection, &commands, &self.owned));
+        let outcome = match sealed {
+            Ok(sealed) => self.go(commands, sealed, wait, &mut answers),
+            Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
+                Ok(Committed::Locked(commands))
+            }
             Err(error) => {
                 skip_all(commands, &mut answers);
                 Err(error)
@@ -260,6 +263,7 @@ impl Writer {
             }
             Ok(Committed::Locked(again)) => return Written::Locked(again),
             Err(error) => {
+                self.ahead.was_not_asked();
                 let error = record_error(error);
                 tracing::error!(code = error.code(), %error, events = answers.len(), "nothing was written");
                 for answer in answers {
@@ -270,14 +274,108 @@ impl Writer {
         Written::Answered
     }
 
+    /// Writes what is sealed the way that is quickest.
+    fn go(
+        &mut self,
+        commands: Vec<Command>,
+        sealed: AllSealed,
+        wait: Wait,
+        answers: &mut Vec<Answer>,
+    ) -> Result<Committed, rusqlite::Error> {
+        let plain = Plain::of(&commands, &sealed, &self.owned);
+        let went = match &plain {
+            Some(plain) if wait == Wait::Never => self.ahead.write(plain, &sealed),
+            _ => Went::Nowhere,
+        };
+        let plain = match (went, plain) {
+            (Went::Ahead, Some(plain)) => {
+                return Ok(Committed::Done(self.went_ahead(plain, commands, sealed, answers)));
+            }
+            (_, plain) => plain,
+        };
+        let disowned = match went {
+            Went::Orphaned(lease) => self.disown(lease),
+            Went::Ahead | Went::Nowhere => Ok(()),
+        };
+        match disowned.and_then(|()| self.catch_up()) {
+            Ok(()) => {}
+            Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
+                return Ok(Committed::Locked(commands));
+            }
+            Err(error) => {
+                skip_all(commands, answers);
+                return Err(error);
+            }
+        }
+        if commands.iter().all(Command::is_catching_up) {
+            // That is done.
+            for command in commands {
+                batch::caught_up(command, answers);
+            }
+            return Ok(Committed::Done(self.sinks.feed(&[])));
+        }
+        match plain {
+            // Catching up may have shown that somebody else goes on with a chain: then nothing follows on what was ours.
+            Some(plain) if went == Went::Nowhere && plain.is_of(&self.owned) => {
+                self.commit_plain(plain, commands, sealed, wait, answers)
+            }
+            _ => self.commit(commands, sealed, wait, answers),
+        }
+    }
+
+    /// Lets go of the sessions that others have by now, whose word is the database's.
+    fn disown(&mut self, lease: LeaseId) -> Result<(), rusqlite::Error> {
+        let mut ours = self
+            .connection
+            .prepare_cached("SELECT 1 FROM sessions WHERE id = ? AND lease = ?")?;
+        let of_lease = self.owned.iter().filter(|(_, chain)| chain.lease == lease);
+        let sessions: Vec<SessionId> = of_lease.map(|(session, _)| *session).collect();
+        for session in sessions {
+            if !ours.exists((session.to_string(), lease.to_string()))? {
+                self.owned.remove(&session);
+                self.sealer.forget(session);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file has them: they are answered, and the database gets them soon.
+    fn went_ahead(
+        &mut self,
+        plain: Plain,
+        commands: Vec<Command>,
+        sealed: AllSealed,
+        answers: &mut Vec<Answer>,
+    ) -> Taking {
+        plain.settle(commands, answers);
+        plain::pieces(&sealed).for_each(|piece| self.sealer.advance(piece));
+        let Plain { records, changed } = plain;
+        self.owned.extend(changed);
+        let taking = self.sinks.feed(&records);
+        self.ahead.add(records, sealed);
+        taking
+    }
+
     fn is_durable(&self, command: &Command) -> bool {
         match command {
             Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
             Command::Open { opening, .. } => opening.durable,
-            Command::Adopt { .. }
+            // A person does not answer twice because the power failed.
+            Command::Answer { .. } => true,
+            Command::Change { .. }
+            | Command::Alias { .. }
+            | Command::Adopt { .. }
+            | Command::Resume { .. }
+            | Command::Spare { .. }
+            | Command::Forget { .. }
+            | Command::Settle { .. }
+            | Command::Enter { .. }
+            | Command::Park { .. }
+            | Command::Counted { .. }
             | Command::Release { .. }
             | Command::Keep { .. }
             | Command::Stop { .. }
+            | Command::CatchUp { .. }
             | Command::Close { .. } => false,
         }
     }
@@ -303,19 +401,21 @@ impl Writer {
         &mut self,
         plain: Plain,
         commands: Vec<Command>,
+        sealed: AllSealed,
         wait: Wait,
         answers: &mut Vec<Answer>,
     ) -> Result<Committed, rusqlite::Error> {
-        match plain.insert(&self.connection) {
+        match plain.insert(&self.connection, &sealed) {
             Ok(()) => {
                 plain.settle(commands, answers);
                 self.owned.extend(plain.changed);
+                plain::pieces(&sealed).for_each(|piece| self.sealer.advance(piece));
                 Ok(Committed::Done(self.sinks.feed(&plain.records)))
             }
             Err(error) => match Trouble::of_write(&error) {
                 Trouble::Locked if wait == Wait::Never => Ok(Committed::Locked(commands)),
                 // Somebody else wrote to one of the chains: one by one, the others are still written.
-                Trouble::Taken => self.commit(commands, wait, answers),
+                Trouble::Taken => self.commit(commands, sealed, wait, answers),
                 Trouble::Locked | Trouble::Full | Trouble::Damaged | Trouble::Other => {
                     skip_all(commands, answers);
                     Err(error)
@@ -327,6 +427,7 @@ impl Writer {
     fn commit(
         &mut self,
         commands: Vec<Command>,
+        sealed: AllSealed,
         wait: Wait,
         answers: &mut Vec<Answer>,
     ) -> Result<Committed, rusqlite::Error> {
@@ -337,9 +438,10 @@ impl Writer {
             begun => begun,
         };
         let mut batch = Batch::new(&self.connection, &self.signer, &self.owned);
-        for command in commands {
+        let sealed = sealed.into_iter().chain(std::iter::repeat_with(|| None));
+        for (command, sealed) in commands.into_iter().zip(sealed) {
             if outcome.is_ok() {
-                outcome = batch.apply(command, answers);
+                outcome = batch.apply(command, sealed, answers);
             } else {
                 batch::skip(command, answers);
             }
@@ -349,11 +451,19 @@ impl Writer {
             self.roll_back();
             return Err(error);
         }
+        for kept in &done.kept {
+            self.sealer.learn(kept);
+        }
+        for execution in done.over {
+            self.sealer.finish(execution);
+        }
         for (session, chain) in done.changed {
-            match chain {
-                Some(chain) => self.owned.insert(session, chain),
-                None => self.owned.remove(&session),
-            };
+            if let Some(chain) = chain {
+                self.owned.insert(session, chain);
+            } else {
+                self.owned.remove(&session);
+                self.sealer.forget(session);
+            }
         }
         if let Some(mark) = done.mark {
             // The heads are committed; a mark that lags only shows less.
@@ -370,6 +480,26 @@ impl Writer {
             tracing::debug!(%error, "no transaction was left to roll back");
         }
     }
+}
+
+/// What there is to do next: what was asked, or to let the database catch up when that is `due`; nothing when nobody can ask any more.
+async fn next(due: Due, inbox: &mut mpsc::Receiver<Command>, waiting: &mut Vec<Command>) -> usize {
+    // Whoever was answered goes on first: mostly to wait for others, and meanwhile the database catches up.
+    if due == Due::Soon {
+        tokio::task::yield_now().await;
+    }
+    match due {
+        Due::Soon if inbox.is_empty() => {}
+        Due::Never | Due::Soon => return inbox.recv_many(waiting, MOST).await,
+        Due::At(at) => {
+            if let Ok(count) = tokio::time::timeout_at(at, inbox.recv_many(waiting, MOST)).await {
+                return count;
+            }
+        }
+    }
+    let (reply, _) = oneshot::channel();
+    waiting.push(Command::CatchUp { reply });
+    waiting.len()
 }
 
 /// Tells whoever asked, once the sinks that must have the records took them.

@@ -33,10 +33,15 @@ impl Program {
         let program = std::env::current_exe()?.with_file_name("ringfence");
         ensure!(
             program.is_file(),
-            "{} is missing: `cargo xtask bench mcp` builds it",
+            "{} is missing: `cargo xtask bench` builds it",
             program.display()
         );
         Ok(Program(program))
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     fn place(&self, servers: &Value) -> Result<Place<'_>> {

@@ -9,9 +9,12 @@ pub mod calls;
 pub mod conformance;
 pub mod discovery;
 pub mod doors;
+#[cfg(all(feature = "sandboxes", feature = "waiting"))]
+pub mod durable;
 #[cfg(feature = "internet")]
 pub mod egress;
 pub mod front;
+pub mod hygiene;
 #[cfg(feature = "internet")]
 pub mod internet;
 pub mod model;
@@ -22,3 +25,5 @@ pub mod sandboxes;
 pub mod timing;
 pub mod traces;
 pub mod upstream;
+#[cfg(feature = "waiting")]
+pub mod waiting;

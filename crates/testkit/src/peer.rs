@@ -16,7 +16,8 @@ pub struct Peer {
     pub runner: &'static [&'static str],
     /// The commands that install it there.
     pub install: &'static [&'static [&'static str]],
-    /// The script that measures it: its name, and its text.
+    /// The script that measures it: its path below the peers' folder, beside the packages that it imports, and its text. Without
+    /// a text, the runner itself does.
     pub script: (&'static str, &'static str),
 }
 
@@ -34,6 +35,33 @@ pub const UTCP: &[&[&str]] = &[&[
     "@utcp/mcp@1.1.3",
 ]];
 
+/// How `executor` is installed, in a folder of its own: with a Node, and the MCP library to compare it with. Its own scripts
+/// are not run: what they would fetch is among its packages already.
+pub const EXECUTOR: &[&[&str]] = &[
+    &[
+        "npm",
+        "install",
+        "--prefix",
+        "executor",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "node@24.21.0",
+    ],
+    &[
+        "npm",
+        "install",
+        "--prefix",
+        "executor",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "executor@1.5.9",
+        "@modelcontextprotocol/sdk@1.30.0",
+    ],
+];
+
 impl Peer {
     /// A row of a table for each line that the script says, or one that says why there is none.
     pub fn rows(&self, arguments: &[&str]) -> Result<String> {
@@ -44,12 +72,13 @@ impl Peer {
                     writeln!(text, "| {} | {line} |", self.name)?;
                 }
             }
-            Err(error) => writeln!(text, "| {} | not measured: {} | |", self.name, one_line(&error))?,
+            Err(error) => writeln!(text, "| {} | did not run: {} | |", self.name, one_line(&error))?,
         }
         Ok(text)
     }
 
-    fn measure(&self, given: &[&str]) -> Result<String> {
+    /// What the script says.
+    pub fn measure(&self, given: &[&str]) -> Result<String> {
         let folder = &folder()?;
         std::fs::create_dir_all(folder)?;
         let (program, arguments) = self.runner.split_first().context("no runner")?;
@@ -64,16 +93,19 @@ impl Peer {
             }
             std::fs::write(&stamp, all)?;
         }
-        let script = folder.join(self.script.0);
-        std::fs::write(&script, self.script.1)?;
         // A peer that hangs must not hold the benchmark.
         let mut command = Command::new("timeout");
         command
             .args(["--kill-after=5", "120"])
             .arg(folder.join(program))
-            .args(arguments)
-            .arg(&script)
-            .args(given);
+            .args(arguments);
+        let (name, text) = self.script;
+        if !text.is_empty() {
+            let script = folder.join(name);
+            std::fs::write(&script, text)?;
+            command.arg(&script);
+        }
+        command.args(given);
         finish(command.current_dir(folder))
     }
 }

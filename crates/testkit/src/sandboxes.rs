@@ -35,6 +35,7 @@ pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value:
                 door: None,
                 wall: None,
                 network: None,
+                again: None,
             },
             &mut Nobody,
             &mut stop,

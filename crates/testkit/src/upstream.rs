@@ -4,6 +4,8 @@
 
 mod authority;
 mod http;
+mod ledger;
+mod nasty;
 mod tools;
 
 use std::io::{self, BufRead, Write};
@@ -14,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-pub use http::serve;
+pub use http::{serve, serve_on};
 
 /// How a server behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,10 @@ pub enum Mode {
     Malformed,
     /// Changes a tool when told to.
     Drift,
+    /// Writes every call down before it does anything about it.
+    Ledger,
+    /// Answers with what no reader should have to take.
+    Nasty,
     /// 10,000 tools in pages.
     Huge,
     /// One tool more than is taken.
@@ -67,6 +73,8 @@ impl Mode {
             "crash" => Mode::Crash(count.unwrap_or(1)),
             "malformed" => Mode::Malformed,
             "drift" => Mode::Drift,
+            "ledger" => Mode::Ledger,
+            "nasty" => Mode::Nasty,
             "huge" => Mode::Huge,
             "too-many" => Mode::TooMany,
             "endless" => Mode::Endless,
@@ -109,6 +117,8 @@ pub(crate) enum Raw {
     Chatter,
     /// Requests without end.
     Nag,
+    /// The answer to a call, whatever it is.
+    Nasty(Value, Value),
     /// The end.
     Exit,
 }
@@ -165,6 +175,8 @@ impl Upstream {
             Mode::TooMany => tools::many(start, 10_001),
             Mode::Endless => json!({"tools": [], "nextCursor": (start + 1).to_string()}),
             Mode::Plain => json!({"tools": tools::plain()}),
+            Mode::Ledger => json!({"tools": ledger::tools()}),
+            Mode::Nasty => json!({"tools": nasty::tools()}),
             Mode::Echo
             | Mode::Modern
             | Mode::Silent
@@ -201,6 +213,10 @@ impl Upstream {
             Mode::Chatter => return Answer::Raw(Raw::Chatter),
             Mode::Nag => return Answer::Raw(Raw::Nag),
             Mode::Malformed => return Answer::Raw(Raw::Line(tools::malformed(id, params))),
+            Mode::Nasty => {
+                let arguments = params.get("arguments").cloned().unwrap_or_default();
+                return Answer::Raw(Raw::Nasty(id.clone(), arguments));
+            }
             Mode::Echo
             | Mode::Plain
             | Mode::Modern
@@ -208,6 +224,7 @@ impl Upstream {
             | Mode::Mute
             | Mode::Crash(_)
             | Mode::Drift
+            | Mode::Ledger
             | Mode::Huge
             | Mode::TooMany
             | Mode::Endless => {}
@@ -221,7 +238,12 @@ impl Upstream {
             let text = json!({"content": [{"type": "text", "text": "changed"}]});
             return Answer::AndChanged(json!({"jsonrpc": "2.0", "id": id, "result": text}));
         }
-        match tools::call(name, &arguments) {
+        let called = if self.mode == Mode::Ledger {
+            ledger::call(name, &arguments)
+        } else {
+            tools::call(name, &arguments)
+        };
+        match called {
             Ok(mut result) => {
                 if self.mode.is_modern() {
                     result["resultType"] = json!("complete");
@@ -243,8 +265,8 @@ pub fn stdio(mode: Mode) -> Result<()> {
         let Ok(message) = serde_json::from_str::<Value>(&line?) else {
             continue;
         };
-        let slow = message.pointer("/params/name").and_then(Value::as_str) == Some("slow");
-        if slow {
+        let name = message.pointer("/params/name").and_then(Value::as_str);
+        if name.is_some_and(ledger::is_slow) {
             let (upstream, output) = (Arc::clone(&upstream), Arc::clone(&output));
             thread::spawn(move || say(&output, upstream.answer(&message)));
         } else {
@@ -273,6 +295,7 @@ fn rant(output: &mut impl Write, raw: &Raw) -> Result<()> {
     let chatter = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string();
     match raw {
         Raw::Line(line) => writeln!(output, "{line}")?,
+        Raw::Nasty(id, arguments) => nasty::write(output, id, arguments)?,
         Raw::Endless => loop {
             output.write_all(&[b'a'; 4096])?;
         },

@@ -112,6 +112,11 @@ impl<M: Message> Letters<M> {
         }
     }
 
+    /// The messages that were not sent.
+    pub fn into_unsent(self) -> impl Iterator<Item = M> {
+        self.waiting.into_iter().map(|(message, _)| message)
+    }
+
     /// How many messages wait, and bodies that are not wholly on their way.
     pub fn len(&self) -> usize {
         self.waiting.len() + usize::from(!self.body.is_empty())

@@ -1,4 +1,4 @@
-//! Text and lists with a greatest length that holds while decoding too: a small frame must not become a large value.
+//! Text, bytes and lists with a greatest length that holds while decoding too: a small frame must not become a large value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -148,6 +148,70 @@ impl<const N: usize> Visitor<'_> for TextVisitor<N> {
     // Borrowed text comes here as well, so that nothing is allocated before the length is known to be right.
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text<N>, E> {
         Text::try_from(text).map_err(E::custom)
+    }
+}
+
+/// At most `N` bytes of any kind.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Bytes<const N: usize>(Vec<u8>);
+
+impl<const N: usize> Bytes<N> {
+    /// Takes the bytes as they are, or not at all.
+    pub fn new(bytes: Vec<u8>) -> Result<Self, TooLong> {
+        TooLong::check(bytes.len(), N)?;
+        Ok(Self(bytes))
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes, owned.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+impl<const N: usize> Deref for Bytes<N> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<const N: usize> fmt::Debug for Bytes<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<const N: usize> Serialize for Bytes<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Bytes<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(BytesVisitor::<N>)
+    }
+}
+
+struct BytesVisitor<const N: usize>;
+
+impl<const N: usize> Visitor<'_> for BytesVisitor<N> {
+    type Value = Bytes<N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {N} bytes")
+    }
+
+    // Borrowed bytes come here as well, so that nothing is allocated before the length is known to be right.
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Bytes<N>, E> {
+        TooLong::check(bytes.len(), N).map_err(E::custom)?;
+        Ok(Bytes(bytes.to_vec()))
     }
 }
 

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::Text;
+use crate::bounded::{Bytes, Text};
 use crate::codec::Unfit;
 use crate::frame::MAX_PAYLOAD;
+use crate::trace::TRACE_INLINE;
 
 /// The most bytes of a body.
 pub const BODY_CAP: usize = 16 * 1024 * 1024;
@@ -28,8 +29,8 @@ const _: () = {
     const fn text(bytes: usize) -> usize {
         3 + bytes
     }
-    const CALL: usize = 1 + 5 + 1 + text(SERVER) + text(TOOL) + 1 + text(INLINE_MAX);
-    const RETURN: usize = 1 + 5 + 1 + text(CODE) + text(MESSAGE) + 1 + text(RULE) + 1 + text(HINT);
+    const CALL: usize = 1 + 5 + 1 + text(SERVER) + text(TOOL) + 1 + text(INLINE_MAX) + text(TRACE_INLINE);
+    const RETURN: usize = 1 + 5 + 1 + text(CODE) + text(MESSAGE) + 1 + text(RULE) + 1 + text(HINT) + 1 + 5;
     assert!(
         CALL <= MAX_PAYLOAD && RETURN <= MAX_PAYLOAD,
         "a call could be too large to send"
@@ -45,6 +46,9 @@ pub struct Call {
     pub ask: Ask,
     /// The arguments as JSON text.
     pub body: Body,
+    /// The end of the trace since the call before; what does not fit went ahead as
+    /// [`FromChild::Trace`](crate::FromChild::Trace).
+    pub trace: Bytes<TRACE_INLINE>,
 }
 
 /// What a call is for.
@@ -106,6 +110,8 @@ pub struct Refusal {
     pub rule: Option<Text<RULE>>,
     /// What to do about it.
     pub hint: Option<Text<HINT>>,
+    /// When it is worth trying again, from now on.
+    pub retry_after_ms: Option<u32>,
 }
 
 impl Return {

@@ -4,9 +4,11 @@ use postcard::ser_flavors::{Flavor, Size};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::call::BODY_CAP;
 use crate::frame::{HEADER, Header, Kind, MAX_PAYLOAD};
 use crate::job::{ARGUMENTS_MAX, VERSION};
 use crate::stream::SOURCE_CAP;
+use crate::trace::TRACE_CAP;
 
 /// The most memory a decoded message may take, all strings and lists included.
 pub(crate) const DECODED_MAX: usize = 256 * 1024;
@@ -47,12 +49,33 @@ pub enum Unfit {
         /// Its length.
         bytes: u64,
     },
+    /// More input than a call may carry.
+    #[error("the input has {bytes} bytes, more than {BODY_CAP}")]
+    Input {
+        /// Its length.
+        bytes: u64,
+    },
+    /// More trace than an execution may have.
+    #[error("the trace has {bytes} bytes, more than {TRACE_CAP}")]
+    Trace {
+        /// Its length.
+        bytes: u64,
+    },
+    /// A piece of a trace that holds nothing.
+    #[error("an empty piece of a trace")]
+    NoTrace,
     /// A body longer than one may be, or streamed although it would fit its message.
     #[error("a body of {bytes} bytes cannot travel so")]
     Body {
         /// Its length.
         bytes: usize,
     },
+    /// A path that is not one below the workspace.
+    #[error("the path of a file is not one below the workspace")]
+    Path,
+    /// A media type that is none.
+    #[error("what a file is said to be is no media type")]
+    MediaType,
     /// A number that no tunnel has.
     #[error("there can be no tunnel {number}")]
     Tunnel {

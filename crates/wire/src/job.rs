@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{List, Text};
-use crate::call::Return;
+use crate::call::{BODY_CAP, Return};
 use crate::codec::{Message, Unfit};
 use crate::stream::SOURCE_CAP;
+use crate::trace::TRACE_CAP;
 
 /// The version of this language. The host and its worker are built together, so there is only one at a time.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 6;
 
 /// The most bytes of all arguments together.
 pub const ARGUMENTS_MAX: usize = 48 * 1024;
@@ -37,6 +38,8 @@ pub enum ToChild {
     Cancel,
     /// The answer to one of its calls.
     Return(Return),
+    /// Say [`FromChild::Waits`](crate::FromChild::Waits) when the program next waits; at once if it waits already.
+    Look,
 }
 
 impl Message for ToChild {
@@ -46,7 +49,7 @@ impl Message for ToChild {
     fn check(&self) -> Result<(), Unfit> {
         match self {
             Self::Job(job) => job.check(),
-            Self::Cancel => Ok(()),
+            Self::Cancel | Self::Look => Ok(()),
             Self::Return(answer) => answer.check(),
         }
     }
@@ -94,7 +97,8 @@ pub struct Network {
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobKind {
-    /// Code on an engine; its text comes on [`Stream::Source`](crate::Stream::Source).
+    /// Code on an engine; its text, its input and then its trace come on [`Stream::Source`](crate::Stream::Source). It is a
+    /// function of these, its arguments and the answers it gets.
     Code {
         /// Any but [`Language::Program`].
         language: Language,
@@ -104,6 +108,14 @@ pub enum JobKind {
         args: Arguments,
         /// The length of the program text.
         source_bytes: u64,
+        /// The length of the input, JSON text, that the function it defines is called with; `None`: it defines no function.
+        input_bytes: Option<u64>,
+        /// What its random numbers are made of.
+        seed: u64,
+        /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+        clock: u64,
+        /// The length of the trace: what reached it when it ran before, and reaches it again; 0 for the first time.
+        trace_bytes: u64,
     },
     /// A program of the sandbox's file system.
     Program {
@@ -151,7 +163,23 @@ impl Job {
 }
 
 impl JobKind {
-    /// The bytes that will come on the source stream.
+    /// The bytes of trace that follow the source and the input on their stream.
+    pub fn trace_bytes(&self) -> u64 {
+        match *self {
+            Self::Code { trace_bytes, .. } => trace_bytes,
+            Self::Shell { .. } | Self::Program { .. } => 0,
+        }
+    }
+
+    /// The bytes of input that follow the program text on its stream.
+    pub fn input_bytes(&self) -> Option<u64> {
+        match *self {
+            Self::Code { input_bytes, .. } => input_bytes,
+            Self::Shell { .. } | Self::Program { .. } => None,
+        }
+    }
+
+    /// The bytes of program text that will come on the source stream.
     pub fn source_bytes(&self) -> u64 {
         match *self {
             Self::Code { source_bytes, .. } | Self::Shell { source_bytes, .. } => source_bytes,
@@ -176,6 +204,14 @@ impl JobKind {
         let source = self.source_bytes();
         if source > SOURCE_CAP {
             return Err(Unfit::Source { bytes: source });
+        }
+        let input = self.input_bytes().unwrap_or_default();
+        if input > BODY_CAP as u64 {
+            return Err(Unfit::Input { bytes: input });
+        }
+        let trace = self.trace_bytes();
+        if trace > TRACE_CAP {
+            return Err(Unfit::Trace { bytes: trace });
         }
         let bytes = arguments.iter().map(|argument| argument.len()).sum();
         if bytes > ARGUMENTS_MAX {

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::{List, Text};
+use crate::bounded::{Bytes, List, Text};
 use crate::call::Call;
 use crate::codec::{Message, Unfit};
+use crate::emit::Emit;
 use crate::frame::MAX_PAYLOAD;
+use crate::trace::TRACE_PIECE;
 use crate::tunnel::TunnelId;
 
 const CODE: usize = 64;
@@ -16,6 +18,7 @@ const RULE: usize = 1024;
 const DIAGNOSTIC_FILE: usize = 512;
 const DIAGNOSTIC_MESSAGE: usize = 768;
 const DIAGNOSTICS: usize = 32;
+const WHY: usize = 256;
 
 // An outcome must always fit a frame: a program must not be able to keep its own end from being told.
 const _: () = {
@@ -46,6 +49,22 @@ pub enum FromChild {
         /// One that is not in use.
         tunnel: TunnelId,
     },
+    /// A piece of the trace, before the call, the wait or the end it belongs to. At least one byte.
+    Trace(Bytes<TRACE_PIECE>),
+    /// The answer to [`ToChild::Look`](crate::ToChild::Look): the program waits, and all its calls and trace were sent.
+    Waits {
+        /// Calls without an answer.
+        open: u32,
+        /// When its next timer fires, in ticks of its clock.
+        due: Option<u64>,
+    },
+    /// From here on it cannot be run again, and there is no more trace. At most once.
+    Unrepeatable {
+        /// What makes it so.
+        why: Text<WHY>,
+    },
+    /// A file of the workspace is to go out with the result, as it is at the end.
+    Emit(Emit),
 }
 
 impl Message for FromChild {
@@ -55,7 +74,14 @@ impl Message for FromChild {
         match self {
             Self::Call(call) => call.body.check(),
             Self::Open { tunnel } => tunnel.check(),
-            Self::Ready | Self::Started | Self::Done(_) => Ok(()),
+            Self::Emit(emit) => emit.check(),
+            Self::Trace(piece) if piece.is_empty() => Err(Unfit::NoTrace),
+            Self::Ready
+            | Self::Started
+            | Self::Done(_)
+            | Self::Trace(_)
+            | Self::Waits { .. }
+            | Self::Unrepeatable { .. } => Ok(()),
         }
     }
 }
@@ -98,6 +124,8 @@ pub enum OutcomeKind {
     Stuck,
     /// It was told to stop, and did.
     Cancelled,
+    /// It did not do what its trace says it did before.
+    Diverged,
 }
 
 /// What went wrong, where, and what to do.

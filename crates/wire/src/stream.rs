@@ -1,5 +1,8 @@
 //! The byte streams of an execution's pipe: who sends which, how much may be under way, how much may come in all.
 
+use crate::call::BODY_CAP;
+use crate::trace::TRACE_CAP;
+
 /// Bytes of a stream that may be under way and not yet consumed by its receiver.
 pub const WINDOW: u32 = 256 * 1024;
 
@@ -13,7 +16,7 @@ pub const VALUE_CAP: u64 = 16 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Stream {
-    /// Program text, host to child.
+    /// Program text, behind it the input of a function and the trace of an execution that is run again, host to child.
     Source = 1,
     /// The program's standard input, host to child.
     Stdin = 2,
@@ -72,7 +75,7 @@ impl Stream {
     /// each.
     pub const fn cap(self) -> Cap {
         match self {
-            Self::Source => Cap::Bytes(SOURCE_CAP),
+            Self::Source => Cap::Bytes(SOURCE_CAP + BODY_CAP as u64 + TRACE_CAP),
             Self::Value => Cap::Bytes(VALUE_CAP),
             Self::Stdin | Self::Stdout | Self::Stderr | Self::Asked | Self::Answered => Cap::Endless,
         }

@@ -42,6 +42,21 @@ pub enum OutOfTurn {
         /// How many.
         bytes: usize,
     },
+    /// More trace than an execution may have, or trace of one that cannot be run again.
+    #[error("{bytes} bytes of trace are too many")]
+    Trace {
+        /// How many came at once.
+        bytes: usize,
+    },
+    /// More files to go out than one execution names, or one of a program that names none.
+    #[error("the execution may name no more files to go out")]
+    TooManyEmits,
+    /// A wait that nobody asked about.
+    #[error("nobody asked whether the program waits")]
+    Waits,
+    /// It was said before that the execution cannot be run again.
+    #[error("the child said twice that it cannot be run again")]
+    Unrepeatable,
     /// The report answers none of the orders, or not the oldest.
     #[error("the report answers no order")]
     Report,
@@ -83,9 +98,16 @@ impl ChildTurn {
         *self = match (*self, message) {
             (Self::New, FromChild::Ready) => Self::Ready,
             (Self::Given | Self::Started, FromChild::Done(_)) => Self::Done,
-            (Self::Given, FromChild::Started) | (Self::Started, FromChild::Call(_) | FromChild::Open { .. }) => {
-                Self::Started
-            }
+            (Self::Given, FromChild::Started)
+            | (
+                Self::Started,
+                FromChild::Call(_)
+                | FromChild::Open { .. }
+                | FromChild::Emit(_)
+                | FromChild::Trace(_)
+                | FromChild::Waits { .. }
+                | FromChild::Unrepeatable { .. },
+            ) => Self::Started,
             (Self::New | Self::Ready | Self::Given | Self::Started | Self::Done, _) => {
                 return Err(OutOfTurn::Child);
             }
@@ -106,6 +128,11 @@ impl Calls {
     pub fn number(&mut self) -> Option<u32> {
         let number = self.last.checked_add(1)?;
         self.ask(number).ok().map(|()| number)
+    }
+
+    /// Whether one more may be sent.
+    pub fn has_room(&self) -> bool {
+        self.unanswered.len() < CALLS_MAX && self.last < u32::MAX
     }
 
     /// A call came.

@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use ringfence_jail::inside::{Interest, Readiness};
-use ringfence_wire::{Ask, BODY_CAP, Refusal, Text};
+use ringfence_wire::{Ask, BODY_CAP, Emit, Refusal, Text};
 
 use crate::calls::Answered;
+use crate::emit::{self, Emitted};
 use crate::pipe::Pipe;
-use crate::python::{Frames, PythonCall, PythonFrame, PythonResult, return_frame};
+use crate::python::{Frames, PythonCall, PythonFrame, PythonResult, Remark, look_frame, return_frame};
 use crate::relay::{Companion, Over};
 
 /// At most this much is read at a time.
@@ -31,6 +32,9 @@ pub(crate) struct Bridge {
     outgoing: Vec<u8>,
     written: usize,
     chunk: Vec<u8>,
+    /// The process was asked to say when it waits.
+    asked: bool,
+    emitted: Emitted,
     result: Option<PythonResult>,
 }
 
@@ -44,6 +48,8 @@ impl Bridge {
             outgoing: Vec::new(),
             written: 0,
             chunk: vec![0; CHUNK],
+            asked: false,
+            emitted: Emitted::default(),
             result: None,
         })
     }
@@ -69,6 +75,11 @@ impl Bridge {
             };
             match PythonFrame::read(&frame) {
                 Ok(PythonFrame::Call(call)) => self.call(pipe, &call),
+                Ok(PythonFrame::Remark(remark)) => {
+                    if self.hear(pipe, remark) == Over::Yes {
+                        return Over::Yes;
+                    }
+                }
                 Ok(PythonFrame::Result(result)) => {
                     self.result = Some(result);
                     return Over::Yes;
@@ -88,6 +99,7 @@ impl Bridge {
                 _ => Err(refusal("tool.unknown", "there is no tool with so long a name")),
             },
         };
+        pipe.trace(&call.trace);
         let made = ask.and_then(|ask| {
             let long = || {
                 refusal(
@@ -102,6 +114,44 @@ impl Bridge {
                 self.numbers.insert(number, call.call);
             }
             Err(refusal) => self.say(call.call, &Err(refusal)),
+        }
+    }
+
+    fn hear(&mut self, pipe: &mut Pipe, remark: Remark) -> Over {
+        match remark {
+            Remark::Trace(piece) => pipe.trace(&piece),
+            Remark::Unrepeatable(why) => pipe.unrepeatable(&why),
+            Remark::Waits { open, due } => {
+                // One that has been answered meanwhile does not wait: it is asked again.
+                let open = usize::try_from(open).unwrap_or(usize::MAX);
+                if std::mem::take(&mut self.asked) && open == self.numbers.len() && self.outgoing.is_empty() {
+                    pipe.waits(due);
+                }
+            }
+            Remark::Emit { path, media_type } => return self.emit(pipe, &path, media_type.as_deref()),
+        }
+        Over::No
+    }
+
+    /// What is in order was checked in the process: anything else is not our code that speaks.
+    fn emit(&mut self, pipe: &mut Pipe, path: &str, media_type: Option<&str>) -> Over {
+        let media_type = media_type.unwrap_or_else(|| emit::media_type(path));
+        match Emit::new(path, media_type) {
+            Ok(emit) if self.emitted.takes(&emit) => {
+                if self.emitted.note(&emit) {
+                    pipe.emit(emit);
+                }
+                Over::No
+            }
+            Ok(_) | Err(_) => Over::Yes,
+        }
+    }
+
+    /// Hands the host's question on, once everything else is out of the way.
+    fn look(&mut self, pipe: &Pipe) {
+        if pipe.is_looked_at() && !self.asked && pipe.unsent_calls() == 0 {
+            self.asked = true;
+            look_frame(&mut self.outgoing);
         }
     }
 
@@ -150,6 +200,7 @@ impl Companion for Bridge {
                 self.say(number, &answer);
             }
         }
+        self.look(pipe);
         // A process that is gone is noticed by reading, after what it said before.
         if self.write() == Over::Yes && !ready.read {
             return Over::Yes;
@@ -169,5 +220,6 @@ fn refusal(code: &str, message: &str) -> Refusal {
         message: Text::cut(message),
         rule: None,
         hint: None,
+        retry_after_ms: None,
     }
 }

@@ -1,10 +1,11 @@
-//! The program's calls as the child sees them: numbered in the order they were made, sent as the host can take them.
+//! The program's calls as the child sees them: numbered in the order they were made, sent as the host can take them, each
+//! with the trace that led to it.
 
 use std::collections::VecDeque;
 
 use ringfence_wire::{
-    self as wire, Answer, Ask, Bodies, Body, Call, FromChild, Letters, OutOfTurn, Outbound, Refusal, Return, SendError,
-    Stream,
+    self as wire, Answer, Ask, Bodies, Body, Bytes, Call, Emit, FromChild, Letters, OutOfTurn, Outbound, Refusal,
+    Return, SendError, Stream, TRACE_CAP, TRACE_INLINE, TRACE_PIECE, Text,
 };
 
 /// The result of a call as JSON text, or why there is none.
@@ -14,14 +15,33 @@ pub type Answered = Result<String, Refusal>;
 #[derive(Debug)]
 pub(crate) struct Calls {
     made: u32,
-    /// Calls that wait until fewer are unanswered.
-    waiting: VecDeque<(Ask, Body, Vec<u8>)>,
+    /// Calls that wait until fewer are unanswered, and what is said between them.
+    waiting: VecDeque<Waiting>,
+    trace: Trace,
     turn: wire::Calls,
     letters: Letters<FromChild>,
     bodies: Bodies<u32>,
     answers: VecDeque<(u32, Answered)>,
-    /// Calls whose answers the program has not got.
-    open: usize,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Call {
+        ask: Ask,
+        body: Body,
+        rest: Vec<u8>,
+        trace: Vec<u8>,
+    },
+    Unrepeatable(Text<256>),
+}
+
+/// What was recorded and not yet sent.
+#[derive(Debug, Default)]
+struct Trace {
+    held: Vec<u8>,
+    /// All there is, with what was given.
+    bytes: u64,
+    given_up: bool,
 }
 
 impl Calls {
@@ -29,11 +49,11 @@ impl Calls {
         Calls {
             made: 0,
             waiting: VecDeque::new(),
+            trace: Trace::default(),
             turn: wire::Calls::default(),
             letters: Letters::new(Stream::Asked),
             bodies: Bodies::new(),
             answers: VecDeque::new(),
-            open: 0,
         }
     }
 
@@ -42,14 +62,64 @@ impl Calls {
         let (body, rest) = Body::of(body).ok()?;
         let number = self.made.checked_add(1)?;
         self.made = number;
-        self.open += 1;
-        self.waiting.push_back((ask, body, rest));
+        let trace = std::mem::take(&mut self.trace.held);
+        self.waiting.push_back(Waiting::Call { ask, body, rest, trace });
         Some(number)
     }
 
-    /// Whether the program waits for an answer.
-    pub(crate) fn are_open(&self) -> bool {
-        self.open > 0
+    /// So many bytes of trace were given.
+    pub(crate) fn was_given(&mut self, bytes: u64) {
+        self.trace.bytes = bytes;
+    }
+
+    /// Records more trace; it goes with the next call, before a wait is told, or at the end. What is too much to be kept makes
+    /// the execution unrepeatable.
+    pub(crate) fn trace(&mut self, bytes: &[u8]) {
+        if self.trace.given_up || bytes.is_empty() {
+            return;
+        }
+        let total = self.trace.bytes + bytes.len() as u64;
+        if total > TRACE_CAP {
+            return self.give_up("it read its clock and waited so often that the record is longer than 4 MiB");
+        }
+        self.trace.bytes = total;
+        self.trace.held.extend_from_slice(bytes);
+    }
+
+    /// Says, once, that the execution cannot be run again.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.trace.given_up, true) {
+            self.trace.held = Vec::new();
+            self.waiting.push_back(Waiting::Unrepeatable(Text::cut(why)));
+        }
+    }
+
+    /// Says that a file is to go out.
+    pub(crate) fn emit(&mut self, emit: Emit) {
+        self.letters.push(FromChild::Emit(emit), Vec::new());
+    }
+
+    /// Calls that the host has not answered.
+    pub(crate) fn unanswered(&self) -> u32 {
+        u32::try_from(self.turn.unanswered()).unwrap_or(u32::MAX)
+    }
+
+    /// Puts the trace that is held behind the calls.
+    pub(crate) fn send_trace(&mut self) {
+        let trace = std::mem::take(&mut self.trace.held);
+        self.put_pieces(&trace, 0);
+    }
+
+    /// All of `trace` but at most so many bytes, as messages of its own; what is left.
+    fn put_pieces<'a>(&mut self, mut trace: &'a [u8], most: usize) -> &'a [u8] {
+        while trace.len() > most {
+            let (piece, rest) = trace.split_at(trace.len().min(TRACE_PIECE));
+            // No piece is longer than one may be.
+            let piece = Bytes::new(piece.to_vec()).unwrap_or_default();
+            self.letters.push(FromChild::Trace(piece), Vec::new());
+            trace = rest;
+        }
+        trace
     }
 
     /// Calls that were made and are not on their way.
@@ -59,17 +129,29 @@ impl Calls {
 
     /// The next answer that is there.
     pub(crate) fn take_answer(&mut self) -> Option<(u32, Answered)> {
-        let answer = self.answers.pop_front()?;
-        self.open = self.open.saturating_sub(1);
-        Some(answer)
+        self.answers.pop_front()
     }
 
     /// Queues what the host can take.
     pub(crate) fn pump(&mut self, outbound: &mut Outbound) -> Result<(), SendError> {
         while self.letters.is_empty() && !self.waiting.is_empty() {
-            let Some(number) = self.turn.number() else { break };
-            if let Some((ask, body, rest)) = self.waiting.pop_front() {
-                self.letters.push(FromChild::Call(Call { number, ask, body }), rest);
+            if matches!(self.waiting.front(), Some(Waiting::Call { .. })) && !self.turn.has_room() {
+                break;
+            }
+            match self.waiting.pop_front() {
+                Some(Waiting::Call { ask, body, rest, trace }) => {
+                    let Some(number) = self.turn.number() else { break };
+                    let trace = Bytes::new(self.put_pieces(&trace, TRACE_INLINE).to_vec()).unwrap_or_default();
+                    let call = Call {
+                        number,
+                        ask,
+                        body,
+                        trace,
+                    };
+                    self.letters.push(FromChild::Call(call), rest);
+                }
+                Some(Waiting::Unrepeatable(why)) => self.letters.push(FromChild::Unrepeatable { why }, Vec::new()),
+                None => break,
             }
             self.letters.pump(outbound)?;
         }
@@ -98,9 +180,38 @@ impl Calls {
         })
     }
 
-    /// The program is over: what was not sent never will be.
+    /// The program is over: calls that were not sent never will be, but all of the trace is, and the files to go out are.
     pub(crate) fn abandon(&mut self) {
-        self.waiting.clear();
-        self.letters = Letters::new(Stream::Asked);
+        let mut last = Vec::new();
+        let mut emitted = Vec::new();
+        let mut given_up = None;
+        let letters = std::mem::replace(&mut self.letters, Letters::new(Stream::Asked));
+        for message in letters.into_unsent() {
+            match message {
+                FromChild::Trace(piece) => last.extend_from_slice(&piece),
+                FromChild::Call(call) => last.extend_from_slice(&call.trace),
+                FromChild::Unrepeatable { why } => given_up = Some(why),
+                FromChild::Emit(emit) => emitted.push(emit),
+                FromChild::Ready
+                | FromChild::Started
+                | FromChild::Done(_)
+                | FromChild::Open { .. }
+                | FromChild::Waits { .. } => {}
+            }
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Call { trace, .. } => last.extend(trace),
+                Waiting::Unrepeatable(why) => given_up = Some(why),
+            }
+        }
+        for emit in emitted {
+            self.emit(emit);
+        }
+        last.append(&mut self.trace.held);
+        self.put_pieces(&last, 0);
+        if let Some(why) = given_up {
+            self.letters.push(FromChild::Unrepeatable { why }, Vec::new());
+        }
     }
 }

@@ -118,6 +118,15 @@ pub(crate) fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Faul
     }
 }
 
+/// A program that does not do again what it did before.
+pub(crate) fn diverged(calls: u32) -> Fault {
+    let message =
+        format!("the program does not repeat itself after call {calls}: it did something else when it ran before");
+    let hint =
+        "its text, its files or the engine changed, or it depends on something that is not recorded: start it anew";
+    plain_fault("replay.diverged", &message, Some(hint))
+}
+
 /// A value that is longer than the host takes.
 pub(crate) fn too_large() -> Outcome {
     let message = format!("the value is longer than {} MiB of JSON", VALUE_CAP >> 20);

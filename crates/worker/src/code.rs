@@ -7,12 +7,12 @@ use std::time::Instant;
 use ringfence_jail::inside;
 use ringfence_jail::seccomp::Filter;
 use ringfence_wire::{
-    Ask, Diagnostic, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP,
+    Ask, Diagnostic, Emit, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP,
 };
 
-use crate::child::{engine_places, plain_fault, plain_outcome, too_large};
-use crate::js::{self, Answered, Engine, EngineError, EngineLimits, Outside, Program};
-use crate::pipe::Pipe;
+use crate::child::{diverged, engine_places, plain_fault, plain_outcome, too_large};
+use crate::js::{self, Again, Answered, Engine, EngineError, EngineLimits, Outside, Program};
+use crate::pipe::{Given, Pipe};
 
 /// Leaves most of the process's 8 MiB to the engine.
 const ENGINE_STACK: usize = 4 << 20;
@@ -36,12 +36,16 @@ impl Outside for Pipe {
         Pipe::send_calls(self);
     }
 
-    fn has_open_calls(&self) -> bool {
-        Pipe::has_open_calls(self)
+    fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, Answered)> {
+        Pipe::wait_for_answer(self, until, due)
     }
 
-    fn wait_for_answer(&mut self, until: Option<Instant>) -> Option<(u32, Answered)> {
-        Pipe::wait_for_answer(self, until)
+    fn trace(&mut self, bytes: &[u8]) {
+        Pipe::trace(self, bytes);
+    }
+
+    fn emit(&mut self, emit: Emit) {
+        Pipe::emit(self, emit);
     }
 }
 
@@ -58,7 +62,12 @@ pub(crate) fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -
     if inside::confine(&engine_places()).is_err() || inside::install(filter).is_err() {
         inside::leave(CANNOT_START);
     }
-    let (job, source) = {
+    let Given {
+        job,
+        source,
+        input,
+        trace,
+    } = {
         let mut pipe = shared.borrow_mut();
         pipe.tell(&FromChild::Ready);
         let job = pipe.job();
@@ -69,6 +78,8 @@ pub(crate) fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -
         language,
         file_name,
         args,
+        seed,
+        clock,
         ..
     } = &job.kind
     else {
@@ -81,6 +92,12 @@ pub(crate) fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -
         typescript,
         file_name: file_name.as_str(),
         args: &args,
+        input: input.as_deref(),
+        again: Again {
+            seed: *seed,
+            clock: *clock,
+            trace: &trace,
+        },
     };
     let outcome = run_program(shared, engine, &program);
     let mut pipe = shared.borrow_mut();
@@ -124,6 +141,7 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
                 ..plain_outcome(OutcomeKind::SyntaxError, 1, None)
             }
         }
+        js::Outcome::Diverged { calls } => plain_outcome(OutcomeKind::Diverged, 1, Some(diverged(calls))),
         js::Outcome::OutOfMemory => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
         js::Outcome::Stuck => {
             let fault = plain_fault(

@@ -6,11 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use ringfence_jail::inside;
-use ringfence_wire::{Diagnostic, Fault, FromChild, Job, JobKind, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP};
+use ringfence_wire::{Diagnostic, Fault, FromChild, JobKind, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP};
+
+use serde_json::value::RawValue;
 
 use crate::bridge::Bridge;
-use crate::child::{plain_fault, plain_outcome, too_large};
-use crate::pipe::Pipe;
+use crate::child::{diverged, plain_fault, plain_outcome, too_large};
+use crate::pipe::{Given, Pipe};
 use crate::python::{Frames, PythonError, PythonJob, PythonResult, is_ready};
 use crate::relay::Relay;
 use crate::zygote::PythonChild;
@@ -29,9 +31,9 @@ pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
         _ => inside::leave(CANNOT_RUN),
     }
     pipe.tell(&FromChild::Ready);
-    let (job, source) = pipe.job();
+    let given = pipe.job();
     pipe.tell_along(&FromChild::Started);
-    let sent = frame(&job, &source).map(|frame| stream.write_all(&frame).is_ok());
+    let sent = frame(&given).map(|frame| stream.write_all(&frame).is_ok());
     let mut relay = Relay::new(None, python.stdout, python.stderr);
     let followed = Bridge::new(stream, frames).and_then(|mut bridge| {
         relay.run(pipe, &mut bridge)?;
@@ -49,8 +51,23 @@ pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     outcome
 }
 
-fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Box<Fault>> {
-    let JobKind::Code { file_name, args, .. } = &job.kind else {
+fn frame(given: &Given) -> Result<Vec<u8>, Box<Fault>> {
+    let Given {
+        job,
+        source,
+        input,
+        trace,
+    } = given;
+    let input = input.as_deref().map(serde_json::from_str::<&RawValue>).transpose();
+    let input = input.map_err(|error| Box::new(plain_fault("program.input", &error.to_string(), None)))?;
+    let JobKind::Code {
+        file_name,
+        args,
+        seed,
+        clock,
+        ..
+    } = &job.kind
+    else {
         inside::leave(CANNOT_RUN)
     };
     let args: Vec<String> = args.iter().map(|one| one.as_str().to_owned()).collect();
@@ -63,9 +80,13 @@ fn frame(job: &Job, source: &str) -> Result<Vec<u8>, Box<Fault>> {
         source,
         file_name: file_name.as_str(),
         args: &args,
+        input,
         env: &env,
         workspace: Path::new(job.cwd.as_str()),
         deps: Path::new("/deps"),
+        seed: *seed,
+        clock: *clock,
+        trace,
     };
     job.to_frame()
         .map_err(|error| Box::new(plain_fault("program.too_large", &error.to_string(), None)))
@@ -112,6 +133,14 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
         }
         PythonResult::ImportRefused { error, hint } => {
             failed(OutcomeKind::ImportRefused, "import.refused", &error, hint.as_deref())
+        }
+        PythonResult::Diverged { calls, message } => {
+            let message = format!("the program does not repeat itself after call {calls}: {message}");
+            let fault = Fault {
+                message: Text::cut(&message),
+                ..diverged(calls)
+            };
+            plain_outcome(OutcomeKind::Diverged, 1, Some(fault))
         }
         PythonResult::Exit { code: 0 } => plain_outcome(OutcomeKind::Completed, 0, None),
         PythonResult::Exit { code } => plain_outcome(OutcomeKind::Failed, i32::from(code), None),

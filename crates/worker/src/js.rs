@@ -3,6 +3,7 @@
 //! An [`Engine`] is made before the job is known and used once. It has no network, no modules and no processes; the jail around
 //! the process is the wall, so nothing here defends against the program, except that it ends with a clear outcome.
 mod calls;
+mod emit;
 mod event_loop;
 mod fault;
 mod host;
@@ -10,12 +11,13 @@ mod imports;
 mod nesting;
 mod positions;
 mod prelude;
+mod recall;
 mod transpile;
 mod workspace;
 
 use std::{cell::RefCell, fmt, path::PathBuf, rc::Rc, time::Instant};
 
-use ringfence_wire::Ask;
+use ringfence_wire::{Ask, Emit};
 use rquickjs::module::Evaluated;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Module, Promise, Runtime, Value};
 
@@ -34,10 +36,13 @@ pub trait Outside {
     fn call(&mut self, ask: Ask, body: String) -> Option<u32>;
     /// Sends calls that wait for company.
     fn send_calls(&mut self);
-    /// Whether there are calls without an answer.
-    fn has_open_calls(&self) -> bool;
-    /// The next answer, or nothing when it has not come by then.
-    fn wait_for_answer(&mut self, until: Option<Instant>) -> Option<(u32, Answered)>;
+    /// The next answer, or nothing when it has not come by then: the time of the program's next timer, which on its own clock
+    /// is `due`.
+    fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, Answered)>;
+    /// Keeps what reached the program, so that it can be run again: all before a call is made before that call.
+    fn trace(&mut self, bytes: &[u8]);
+    /// Says that a file is to go out.
+    fn emit(&mut self, emit: Emit);
 }
 
 /// What the engine itself holds back; the cgroup and the host's clock are the hard limits.
@@ -74,6 +79,21 @@ pub struct Program<'a> {
     pub file_name: &'a str,
     /// What the program finds in `args`.
     pub args: &'a [String],
+    /// What the function that it exports is called with, as JSON text; without, its value is what it exports.
+    pub input: Option<&'a str>,
+    /// What else it depends on.
+    pub again: Again<'a>,
+}
+
+/// What a program depends on besides its text, its arguments, its files and the answers to its calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Again<'a> {
+    /// What `Math.random` is made of.
+    pub seed: u64,
+    /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+    pub clock: u64,
+    /// What reached it when it ran before; nothing for the first time.
+    pub trace: &'a [u8],
 }
 
 /// How a program ended.
@@ -96,6 +116,11 @@ pub enum Outcome {
     NotJson(Fault),
     /// It waits for something that can never happen.
     Stuck,
+    /// It did something else than its trace says it did before.
+    Diverged {
+        /// How many calls it had made.
+        calls: u32,
+    },
 }
 
 /// The end of a run.
@@ -185,8 +210,19 @@ impl Engine {
                 Outcome::ImportRefused(fault::import_refused(&specifier, Some(place)))
             }
         };
+        let outcome = self.repeated(outcome);
         std::mem::forget(self);
         Finished { outcome }
+    }
+
+    /// The outcome, if the program did all that its trace says it did before.
+    fn repeated(&self, outcome: Outcome) -> Outcome {
+        self.host.pass_on_trace();
+        let recall = self.host.recall.borrow();
+        if recall.has_diverged() || (!recall.is_live() && outcome != Outcome::OutOfMemory) {
+            return Outcome::Diverged { calls: recall.made() };
+        }
+        outcome
     }
 
     fn run_module(&self, ctx: &Ctx<'_>, program: &Program<'_>, module: String) -> Outcome {
@@ -201,10 +237,13 @@ impl Engine {
         };
         match declared.eval().catch(ctx) {
             Ok((module, evaluated)) => self
-                .finish(ctx, &module, &evaluated)
+                .finish(ctx, &module, &evaluated, program.input)
                 .unwrap_or_else(|ended| match ended {
                     Ended::Threw(thrown) => fault::outcome(ctx, &self.host, &self.hooks, thrown),
                     Ended::Stuck => Outcome::Stuck,
+                    Ended::Diverged => Outcome::Diverged {
+                        calls: self.host.recall.borrow().made(),
+                    },
                 }),
             Err(caught) => self.caught(ctx, caught),
         }
@@ -216,6 +255,7 @@ impl Engine {
         ctx: &Ctx<'js>,
         module: &Module<'js, Evaluated>,
         evaluated: &Promise<'js>,
+        input: Option<&str>,
     ) -> Result<Outcome, Ended<'js>> {
         event_loop::settle(ctx, &self.host, &self.hooks, evaluated)?;
         let exported = module
@@ -225,6 +265,13 @@ impl Engine {
             Ok(value) => value,
             Err(caught) => return Ok(self.caught(ctx, caught)),
         };
+        if let (Some(input), Some(function)) = (input, value.as_function()) {
+            let called = ctx.json_parse(input).and_then(|input| function.call((input,)));
+            value = match called.catch(ctx) {
+                Ok(value) => value,
+                Err(caught) => return Ok(self.caught(ctx, caught)),
+            };
+        }
         // `main()` as the last line: its promise is what the program means.
         if let Some(promise) = value.as_promise() {
             value = event_loop::settle(ctx, &self.host, &self.hooks, promise)?;

@@ -8,6 +8,7 @@ mod bridge;
 mod calls;
 mod child;
 mod code;
+mod emit;
 pub mod init;
 mod interpreter;
 pub mod js;

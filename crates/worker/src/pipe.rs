@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use ringfence_jail::inside::{self, Interest, Readiness};
 use ringfence_wire::{
-    Ask, Carried, FromChild, Inbound, Item, Job, Message, Outbound, Side, Stream, ToChild, TunnelId, decode,
+    Ask, Carried, Emit, FromChild, Inbound, Item, Job, Message, Outbound, Side, Stream, ToChild, TunnelId, decode,
 };
 
 use crate::calls::{Answered, Calls};
@@ -34,7 +34,26 @@ pub(crate) struct Pipe {
     /// What came for the program's standard input and was not yet taken.
     stdin: Vec<u8>,
     calls: Calls,
+    /// The host wants to know when the program waits.
+    looked_at: bool,
     tunnels: Option<Tunnels>,
+}
+
+/// A job, and everything that came behind it.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) job: Job,
+    pub(crate) source: String,
+    /// What the function that it defines is called with, as JSON text.
+    pub(crate) input: Option<String>,
+    /// What reached the program when it ran before.
+    pub(crate) trace: Vec<u8>,
+}
+
+/// Cuts `bytes` after so many; what is behind.
+fn split(bytes: &mut Vec<u8>, after: u64) -> Vec<u8> {
+    let length = usize::try_from(after).unwrap_or(usize::MAX);
+    bytes.split_off(length.min(bytes.len()))
 }
 
 /// What bytes that came belonged to, and how many of them are gone.
@@ -57,23 +76,37 @@ impl Pipe {
             source: Vec::new(),
             stdin: Vec::new(),
             calls: Calls::new(),
+            looked_at: false,
             tunnels: None,
         })
     }
 
-    /// Waits for the job and its whole source.
-    pub(crate) fn job(&mut self) -> (Job, String) {
+    /// Waits for the job, its whole source, its input and its trace.
+    pub(crate) fn job(&mut self) -> Given {
         loop {
             if let Some(job) = &self.job {
-                let wanted = usize::try_from(job.kind.source_bytes()).unwrap_or(usize::MAX);
+                let input = job.kind.input_bytes();
+                let wanted = job.kind.source_bytes() + input.unwrap_or_default() + job.kind.trace_bytes();
                 let complete = wanted == 0 || self.inbound.ended(Stream::Source);
                 if complete && let Some(job) = self.job.take() {
-                    let source = String::from_utf8_lossy(&std::mem::take(&mut self.source)).into_owned();
-                    return (job, source);
+                    let mut source = std::mem::take(&mut self.source);
+                    let mut input_and_trace = split(&mut source, job.kind.source_bytes());
+                    let trace = split(&mut input_and_trace, input.unwrap_or_default());
+                    let input = input.map(|_| String::from_utf8_lossy(&input_and_trace).into_owned());
+                    self.calls.was_given(trace.len() as u64);
+                    let source = String::from_utf8_lossy(&source).into_owned();
+                    return Given {
+                        job,
+                        source,
+                        input,
+                        trace,
+                    };
                 }
             }
             self.wait();
             self.receive();
+            // What came is room for more, of which the host must hear.
+            self.send();
         }
     }
 
@@ -142,11 +175,6 @@ impl Pipe {
         }
     }
 
-    /// Whether the program waits for an answer.
-    pub(crate) fn has_open_calls(&self) -> bool {
-        self.calls.are_open()
-    }
-
     /// Calls that were made and are not on their way.
     pub(crate) fn unsent_calls(&self) -> usize {
         self.calls.unsent()
@@ -157,13 +185,50 @@ impl Pipe {
         self.calls.take_answer()
     }
 
-    /// The next answer, waiting for it until then.
-    pub(crate) fn wait_for_answer(&mut self, until: Option<Instant>) -> Option<(u32, Answered)> {
+    /// Records more of what reached the program, for running it again. It leaves with the next call, wait or end.
+    pub(crate) fn trace(&mut self, bytes: &[u8]) {
+        self.calls.trace(bytes);
+    }
+
+    /// Says that a file is to go out. At once: what was said counts also for a program that is killed next.
+    pub(crate) fn emit(&mut self, emit: Emit) {
+        self.calls.emit(emit);
+        self.send();
+    }
+
+    /// Says, once, that the program cannot be run again.
+    pub(crate) fn unrepeatable(&mut self, why: &str) {
+        self.calls.give_up(why);
+    }
+
+    /// Whether the host wants to hear of the next wait.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.looked_at
+    }
+
+    /// The program waits: the host is told, if it wants to know and all calls have left. `due` is when the program's next timer
+    /// fires, in ticks of its clock.
+    pub(crate) fn waits(&mut self, due: Option<u64>) {
+        if !self.looked_at {
+            return;
+        }
+        self.calls.send_trace();
+        self.send();
+        if self.calls.unsent() == 0 && self.outbound.takes_control() {
+            self.looked_at = false;
+            let open = self.calls.unanswered();
+            self.tell(&FromChild::Waits { open, due });
+        }
+    }
+
+    /// The next answer, waiting for it until then. `due` is that moment in ticks of the program's clock.
+    pub(crate) fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, Answered)> {
         loop {
             if let Some(answer) = self.calls.take_answer() {
                 return Some(answer);
             }
             self.send();
+            self.waits(due);
             let waits = [Some((self.socket.as_fd(), self.interest()))];
             let ready = match until {
                 None => inside::poll(waits),
@@ -171,15 +236,24 @@ impl Pipe {
             };
             match ready {
                 Ok([ready]) if ready.read || ready.write => self.receive(),
+                Ok(_) if until.is_none() => {}
                 Ok(_) => return None,
                 Err(_) => inside::leave(HOST_GONE),
             }
         }
     }
 
-    /// The program is over: calls that were not sent never will be.
+    /// The program is over: calls that were not sent never will be. The trace is, and before the end is told.
     pub(crate) fn abandon_calls(&mut self) {
         self.calls.abandon();
+        if self.calls.pump(&mut self.outbound).is_err() {
+            inside::leave(HOST_BROKEN);
+        }
+        while self.calls.unsent() > 0 {
+            self.send();
+            self.wait();
+            self.receive();
+        }
     }
 
     /// Takes connections on `port` from here on.
@@ -327,6 +401,7 @@ impl Pipe {
                     match decode::<ToChild>(bytes) {
                         Ok(ToChild::Job(job)) => self.job = Some(job),
                         Ok(ToChild::Cancel) => inside::leave(CANCELLED),
+                        Ok(ToChild::Look) => self.looked_at = true,
                         Ok(ToChild::Return(returned)) => self.calls.hear(returned).map_err(drop)?,
                         Err(_) => return Err(()),
                     }

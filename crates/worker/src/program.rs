@@ -11,7 +11,7 @@ use ringfence_wire::{FromChild, Job, JobKind, Outcome, OutcomeKind, StdinMode, S
 
 use crate::child::{plain_fault, plain_outcome};
 use crate::network;
-use crate::pipe::Pipe;
+use crate::pipe::{Given, Pipe};
 use crate::relay::{Over, Relay, Sign};
 
 /// The kernel takes no single argument of 128 KiB or more.
@@ -30,7 +30,7 @@ struct Command {
 /// Waits for the job, runs it. `memory` is what each process may have where nothing else counts it.
 pub(crate) fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     pipe.tell(&FromChild::Ready);
-    let (job, source) = pipe.job();
+    let Given { job, source, .. } = pipe.job();
     pipe.tell_along(&FromChild::Started);
     let outcome = match connect(pipe, &job).and_then(|()| command(&job, &source)) {
         Ok(command) => start_and_watch(pipe, &command, job.stdin),

@@ -10,19 +10,30 @@ use std::{
     path::Path,
 };
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::calls::Answered;
 
+use result::cut;
+pub use result::{PythonError, PythonResult};
+
+mod result;
+
 const SCRIPT: &str = concat!(
     include_str!("python/files.py"),
+    include_str!("python/emit.py"),
+    include_str!("python/tape.py"),
+    include_str!("python/bridge.py"),
     include_str!("python/tools.py"),
     include_str!("python/program.py"),
+    include_str!("python/world.py"),
     include_str!("python/zygote.py")
 );
-/// Gives our code a file name of its own, so that tracebacks can leave it out.
-const LAUNCHER: &str = r#"import sys;exec(compile(sys.argv.pop(1),"<ringfence>","exec"))"#;
+/// Imports nothing from the working folder, in versions that do not know `PYTHONSAFEPATH` either, and gives our code a file name
+/// of its own, so that tracebacks can leave it out.
+const LAUNCHER: &str = r#"import gc,sys;gc.disable();sys.path[:]=filter(None,sys.path);exec(compile(sys.argv.pop(1),"<ringfence>","exec"))"#;
 /// The zygote's first packet.
 pub const READY: &[u8] = b"ready";
 /// The descriptor on which the zygote expects its socket.
@@ -31,8 +42,9 @@ pub const CONTROL_DESCRIPTOR: i32 = 3;
 pub const MAX_JOB: usize = 64 << 20;
 /// The largest packet in either direction between worker and zygote.
 pub const MAX_PACKET: usize = 64 * 1024;
-/// Longest text kept of an error.
-const MAX_TEXT: usize = 16 * 1024;
+/// All of the zygote's environment. Texts hash alike in every process, so that sets are in the same order when a program is run
+/// again; `-I` would ignore this, so what else it does is asked for by itself.
+pub const ENVIRONMENT: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONSAFEPATH", "1")];
 
 /// The arguments that start the zygote, after the interpreter's own path. `filter` is an array of `struct sock_filter` as bytes,
 /// installed in every child; the zygote does not start without it.
@@ -42,7 +54,7 @@ pub fn arguments(filter: &[u8]) -> Vec<String> {
         let written = write!(hexadecimal, "{byte:02x}");
         debug_assert!(written.is_ok(), "writing to a string cannot fail");
     }
-    ["-I", "-S", "-B", "-X", "utf8", "-c", LAUNCHER, SCRIPT]
+    ["-s", "-S", "-B", "-X", "utf8", "-c", LAUNCHER, SCRIPT]
         .into_iter()
         .map(str::to_owned)
         .chain([hexadecimal])
@@ -155,12 +167,26 @@ pub struct PythonJob<'a> {
     pub file_name: &'a str,
     /// What follows the name in `sys.argv`, and `args`.
     pub args: &'a [String],
+    /// What its function `main` is called with, an object; without, it defines none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<&'a RawValue>,
     /// The whole environment.
     pub env: &'a BTreeMap<String, String>,
     /// The working folder, known to `files` as `/workspace`.
     pub workspace: &'a Path,
     /// Packages, if the folder exists.
     pub deps: &'a Path,
+    /// What its random numbers are made of.
+    pub seed: u64,
+    /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+    pub clock: u64,
+    /// What reached it when it ran before.
+    #[serde(serialize_with = "as_base64")]
+    pub trace: &'a [u8],
+}
+
+fn as_base64<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
 }
 
 /// Why a job cannot be sent.
@@ -267,16 +293,56 @@ pub struct PythonCall<'a> {
     /// The tool.
     #[serde(borrow)]
     pub tool: Cow<'a, str>,
+    /// What was recorded since the call before.
+    #[serde(deserialize_with = "from_base64")]
+    pub trace: Vec<u8>,
     /// The arguments.
     #[serde(borrow)]
     pub body: &'a RawValue,
 }
+
+fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = Cow::<'de, str>::deserialize(deserializer)?;
+    BASE64_STANDARD
+        .decode(text.as_bytes())
+        .map_err(serde::de::Error::custom)
+}
+
+/// What a child says besides its calls and its end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remark {
+    /// What was recorded, ahead of a call, a wait or the end.
+    #[serde(deserialize_with = "from_base64")]
+    Trace(Vec<u8>),
+    /// It waits, as it was asked to say.
+    Waits {
+        /// Calls without an answer.
+        open: u32,
+        /// When its next timer fires, in ticks.
+        due: Option<u64>,
+    },
+    /// It cannot be run again, for this reason.
+    Unrepeatable(String),
+    /// A file is to go out.
+    Emit {
+        /// Where it is, below the workspace.
+        path: String,
+        /// What it is, if the program says so.
+        #[serde(rename = "type")]
+        media_type: Option<String>,
+    },
+}
+
+const REMARKS: [&[u8]; 4] = [b"{\"trace\":", b"{\"waits\":", b"{\"unrepeatable\":", b"{\"emit\":"];
 
 /// What a child says once it has its job.
 #[derive(Debug)]
 pub enum PythonFrame<'a> {
     /// It wants something of the outside.
     Call(PythonCall<'a>),
+    /// Something about itself, or its files.
+    Remark(Remark),
     /// It is over.
     Result(PythonResult),
 }
@@ -288,10 +354,20 @@ impl PythonFrame<'_> {
             serde_json::from_slice(frame)
                 .map(PythonFrame::Call)
                 .map_err(ReadError::Shape)
+        } else if REMARKS.iter().any(|start| frame.starts_with(start)) {
+            serde_json::from_slice(frame)
+                .map(PythonFrame::Remark)
+                .map_err(ReadError::Shape)
         } else {
             PythonResult::from_frame(frame).map(PythonFrame::Result)
         }
     }
+}
+
+/// Asks a child to say when it waits.
+pub fn look_frame(into: &mut Vec<u8>) {
+    const LOOK: &[u8] = b"\0\0\0\x0a{\"look\":1}";
+    into.extend_from_slice(LOOK);
 }
 
 /// Appends the answer to a child's call as a frame.
@@ -310,6 +386,7 @@ pub fn return_frame(number: u64, answer: &Answered, into: &mut Vec<u8>) {
                 "message": refusal.message.as_str(),
                 "rule": refusal.rule.as_deref(),
                 "hint": refusal.hint.as_deref(),
+                "retry_after_ms": refusal.retry_after_ms,
             });
             into.extend_from_slice(b"\"error\":");
             into.extend_from_slice(error.to_string().as_bytes());
@@ -319,143 +396,6 @@ pub fn return_frame(number: u64, answer: &Answered, into: &mut Vec<u8>) {
     // A body has at most 16 MiB.
     let length = u32::try_from(into.len() - start - 4).unwrap_or(u32::MAX);
     into[start..start + 4].copy_from_slice(&length.to_be_bytes());
-}
-
-/// An error as Python describes it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct PythonError {
-    /// The exception's class.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Its text.
-    pub message: String,
-    /// The program's name, where the place is known.
-    pub file: Option<String>,
-    /// The line, from 1.
-    pub line: Option<u32>,
-    /// The column, from 1.
-    pub column: Option<u32>,
-    /// The source line.
-    pub text: Option<String>,
-    /// What a refused call was refused with.
-    pub code: Option<String>,
-    /// The rule that refused it.
-    pub rule: Option<String>,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-/// How a Python program ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PythonResult {
-    /// It ran to its end; `None` is a value of null.
-    Completed {
-        /// The value; known to be JSON.
-        value_json: Option<String>,
-    },
-    /// It raised; the traceback is on its standard error.
-    Failed(PythonError),
-    /// It never started.
-    SyntaxError(PythonError),
-    /// It ran, but JSON cannot hold its value.
-    NotJson {
-        /// What and where.
-        error: PythonError,
-        /// How to convert it.
-        hint: Option<String>,
-    },
-    /// It imported what is not there.
-    ImportRefused {
-        /// What was imported, and where.
-        error: PythonError,
-        /// What is available.
-        hint: Option<String>,
-    },
-    /// It called `sys.exit`.
-    Exit {
-        /// The exit code.
-        code: u8,
-    },
-}
-
-#[derive(Deserialize)]
-struct RawResult {
-    kind: Kind,
-    #[serde(default)]
-    value_json: Option<String>,
-    #[serde(default)]
-    exit_code: Option<u8>,
-    #[serde(default)]
-    error: Option<PythonError>,
-    #[serde(default)]
-    hint: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Completed,
-    Failed,
-    SyntaxError,
-    NotJson,
-    ImportRefused,
-    Exit,
-}
-
-impl PythonResult {
-    /// Reads a child's answer.
-    pub fn from_frame(frame: &[u8]) -> Result<PythonResult, ReadError> {
-        let raw: RawResult = serde_json::from_slice(frame).map_err(ReadError::Shape)?;
-        let error = raw
-            .error
-            .map(PythonError::cut)
-            .ok_or(ReadError::Missing { what: "its error" });
-        let hint = raw.hint.map(cut);
-        Ok(match raw.kind {
-            Kind::Completed => {
-                if let Some(text) = &raw.value_json {
-                    serde_json::from_str::<IgnoredAny>(text).map_err(ReadError::Shape)?;
-                }
-                PythonResult::Completed {
-                    value_json: raw.value_json,
-                }
-            }
-            Kind::Failed => PythonResult::Failed(error?),
-            Kind::SyntaxError => PythonResult::SyntaxError(error?),
-            Kind::NotJson => PythonResult::NotJson { error: error?, hint },
-            Kind::ImportRefused => PythonResult::ImportRefused { error: error?, hint },
-            Kind::Exit => {
-                let code = raw.exit_code.ok_or(ReadError::Missing { what: "its exit code" })?;
-                PythonResult::Exit { code }
-            }
-        })
-    }
-}
-
-impl PythonError {
-    fn cut(self) -> Self {
-        PythonError {
-            kind: cut(self.kind),
-            message: cut(self.message),
-            file: self.file.map(cut),
-            text: self.text.map(cut),
-            code: self.code.map(cut),
-            rule: self.rule.map(cut),
-            hint: self.hint.map(cut),
-            line: self.line,
-            column: self.column,
-        }
-    }
-}
-
-fn cut(mut text: String) -> String {
-    if text.len() > MAX_TEXT {
-        let end = text.floor_char_boundary(MAX_TEXT);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

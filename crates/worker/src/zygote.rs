@@ -10,7 +10,7 @@ use ringfence_jail::seccomp::Filter;
 use ringfence_jail::socket::{self, PairKind};
 use ringfence_wire::ChildLimits;
 
-use crate::python::{self, CONTROL_DESCRIPTOR, MAX_PACKET, READY, ReadError, Reply, Request};
+use crate::python::{self, CONTROL_DESCRIPTOR, ENVIRONMENT, MAX_PACKET, READY, ReadError, Reply, Request};
 
 /// Why there is no Python child.
 #[derive(Debug, thiserror::Error)]
@@ -134,9 +134,10 @@ fn become_zygote(interpreter: &str, filter: &Filter, socket: &OwnedFd) -> ! {
     let argv: Vec<String> = std::iter::once(interpreter.to_owned())
         .chain(python::arguments(&filter.to_bytes()))
         .collect();
+    let env = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     if inside::dup_onto(socket.as_fd(), CONTROL_DESCRIPTOR).is_ok() {
         // Only failure comes back, and the closed socket says so.
-        let _ = inside::become_program(Path::new(interpreter), &argv, &[]);
+        let _ = inside::become_program(Path::new(interpreter), &argv, &env);
     }
     inside::leave(CANNOT_START)
 }

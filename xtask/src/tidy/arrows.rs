@@ -15,7 +15,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("hygiene", &[]),
     ("journal", &["policy"]),
     ("catalog", &["policy"]),
-    ("store", &["journal"]),
+    ("store", &["policy", "journal"]),
     ("sandbox", &["policy", "jail", "wire"]),
     ("probe", &["policy", "jail", "sandbox"]),
     ("gateway", &["policy", "catalog", "hygiene", "journal"]),

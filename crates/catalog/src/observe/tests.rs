@@ -32,6 +32,42 @@ fn an_object_with_very_many_keys_is_a_map() {
 }
 
 #[test]
+fn keys_that_are_somebodys_are_not_kept() {
+    let map = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    let balances = |fields: Value| learnt(&[json!({ "balances": fields })])["properties"]["balances"].clone();
+    for people in [
+        json!({ "Ann Lee": 12 }),
+        json!({ "Ann": 12, "Bob": 3 }),
+        json!({ "ann@example.com": 1, "total": 2 }),
+        json!({ "müller": 1 }),
+        json!({ "cus_4711081500": 1 }),
+        json!({ "1": 1 }),
+    ] {
+        assert_eq!(balances(people.clone()), map, "{people}");
+    }
+    for fields in [
+        json!({ "open": 1, "closed": 2 }),
+        json!({ "first-name": 1, "@type": 2, "sha256": 3, "InstanceId": 4 }),
+    ] {
+        let kept = balances(fields.clone());
+        let kept: Vec<&String> = kept["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(kept, fields.as_object().unwrap().keys().collect::<Vec<_>>());
+    }
+    // What varies from one to the next is a map, in lists as between results.
+    assert_eq!(learnt(&[json!({ "ann": 1, "bob": 2 }), json!({ "cid": 3 })]), map);
+    assert_eq!(learnt(&[json!([{ "ann": 1 }, { "bob": 2 }])])["items"], map);
+    let next = |one: u8| json!({ char::from(one).to_string(): 1, char::from(one + 1).to_string(): 2 });
+    let some: Vec<Value> = (b'a'..b'l').map(next).collect();
+    assert_eq!(learnt(&some), map);
+    // What says nothing is no other.
+    let details = learnt(&[json!({ "open": 1 }), json!({}), json!({ "open": 2 })]);
+    assert_eq!(
+        details,
+        json!({ "type": "object", "properties": { "open": { "type": "integer" } } })
+    );
+}
+
+#[test]
 fn what_lies_too_deep_is_anything() {
     let deep = (0..40).fold(json!("x"), |inner, _| json!({ "in": inner }));
     let text = learnt(&[deep]).to_string();

@@ -6,7 +6,7 @@ use crate::{Catalog, Index};
 fn check(catalog: &Catalog, question: &str, best: &str) {
     let index = Index::new(catalog);
     let visible = vec![true; catalog.tools().len()];
-    let scores = index.score(&Question::read(question), &visible);
+    let scores = super::score(&[(&index, &visible)], &Question::read(question));
     let first = super::super::slots::best(&scores)[0].0;
     assert_eq!(catalog.tools()[first].name.as_str(), best, "{question}");
 }
@@ -29,7 +29,10 @@ fn the_tool_that_is_meant_comes_first() {
 fn nothing_in_common_is_no_score() {
     let catalog = catalog();
     let index = Index::new(&catalog);
-    let scores = index.score(&Question::read("qqqq zzzz"), &vec![true; catalog.tools().len()]);
+    let scores = super::score(
+        &[(&index, &vec![true; catalog.tools().len()])],
+        &Question::read("qqqq zzzz"),
+    );
     assert!(scores.iter().all(|score| *score == 0.0));
 }
 

@@ -16,7 +16,8 @@ fn twins_share_a_slot_of_at_most_five_and_pages_lose_nobody() {
     let index = Index::new(&catalog);
     let ranking: Vec<(usize, f32)> = (0..12).map(|tool| (tool, 1.0)).collect();
     let rankings = [ranking];
-    let mut filler = Filler::new(&index, &rankings);
+    let likeness = |one, other| index.likeness(one, other);
+    let mut filler = Filler::new(&likeness, &rankings);
     let first = filler.page(2);
     assert_eq!(
         first.iter().map(|slot| slot.tools.len()).collect::<Vec<_>>(),
@@ -36,6 +37,7 @@ fn questions_take_turns() {
     let catalog = crate::testdata::catalog();
     let index = Index::new(&catalog);
     let rankings = [vec![(0, 9.0), (1, 8.0)], vec![(0, 9.0), (6, 1.0)]];
-    let slots = Filler::new(&index, &rankings).page(2);
+    let likeness = |one, other| index.likeness(one, other);
+    let slots = Filler::new(&likeness, &rankings).page(2);
     assert_eq!(slots.iter().map(|slot| slot.question).collect::<Vec<_>>(), [0, 1]);
 }

@@ -5,7 +5,10 @@ mod types;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{Offer, elisions, field_words, result, tags, text};
+use ringfence_policy::SKILLS;
+use serde_json::Value;
+
+use super::{Offer, elisions, field_words, is_skills, result, tags, text};
 use crate::schema::{Field, Object, Rest, Shape, Types, union};
 use crate::tool::Tool;
 use types::{Position, Scope, Writer};
@@ -25,6 +28,9 @@ const IMPORTS: &str = "import builtins as __builtins\n\
 
 /// Where a server's module lies.
 pub(super) fn path(tool: &Tool) -> String {
+    if tool.name.is_skill() {
+        return format!("{SKILLS}.pyi");
+    }
     format!("tools/{}.pyi", tool.server_ident)
 }
 
@@ -32,6 +38,7 @@ pub(super) fn path(tool: &Tool) -> String {
 pub(super) fn package(servers: &[Vec<&Offer<'_>>]) -> String {
     let idents = servers
         .iter()
+        .filter(|server| !is_skills(server))
         .filter_map(|server| server.first())
         .map(|offer| offer.tool.server_ident.as_str())
         .filter(|ident| !HELPERS.contains(ident));
@@ -59,11 +66,14 @@ pub(super) fn module(offers: &[&Offer<'_>]) -> String {
 pub(super) fn excerpt(offer: &Offer<'_>) -> String {
     let mut scope = Scope::new(&[&offer.tool.ident]);
     let text = function(offer, &mut scope);
+    if offer.tool.name.is_skill() {
+        return format!("# import {SKILLS}\n{text}");
+    }
     format!("# from tools import {}\n{text}", offer.tool.server_ident)
 }
 
 /// The tool on one line.
-pub(super) fn signature(tool: &Tool) -> String {
+pub(super) fn signature(tool: &Tool, output: Option<&Value>) -> String {
     let types = Types::of(&tool.definition.input);
     let mut scope = Scope::new(&[]);
     let mut writer = Writer::brief(&types, &mut scope);
@@ -72,7 +82,7 @@ pub(super) fn signature(tool: &Tool) -> String {
         parameters.truncate(end);
         parameters.push('…');
     }
-    let returned = tool.definition.output.as_ref().map_or_else(
+    let returned = output.map_or_else(
         || "Any".to_owned(),
         |output| {
             let types = Types::of(output);

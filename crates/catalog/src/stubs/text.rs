@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::said::invisible;
+
 /// Characters of a tool's description.
 pub(super) const DESCRIPTION: usize = 600;
 /// Characters of a field's description.
@@ -45,7 +47,7 @@ pub(super) fn clean(text: &str) -> String {
             gap = true;
             continue;
         }
-        if hidden(c) {
+        if invisible(c) {
             continue;
         }
         if gap && !line.is_empty() {
@@ -58,13 +60,6 @@ pub(super) fn clean(text: &str) -> String {
         line.push(c);
     }
     line
-}
-
-/// Characters that show nothing or change the direction of what follows.
-fn hidden(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A text as a literal of TypeScript.
@@ -92,7 +87,7 @@ fn literal(text: &str, escape: fn(&mut String, char)) -> String {
             '"' => literal.push_str("\\\""),
             '\\' => literal.push_str("\\\\"),
             '\n' => literal.push_str("\\n"),
-            c if c.is_control() || hidden(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
+            c if c.is_control() || invisible(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
             c => literal.push(c),
         }
     }

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{Offer, elisions, field_words, result, servers, tags, text, unique};
+use ringfence_policy::SKILLS;
+use serde_json::Value;
+
+use super::{Offer, elisions, field_words, is_skills, result, servers, tags, text, unique};
 use crate::schema::{Literal, Object, Rest, Shape, Tuple, Types};
 use crate::tool::Tool;
 
@@ -18,9 +21,10 @@ const SIGNATURE: usize = 480;
 /// How deep a signature looks into objects.
 const BRIEF: usize = 2;
 
-/// All servers, and the module by which they are imported.
+/// All servers but that of skills, and the module by which they are imported.
 pub(super) fn declarations(offers: &[Offer<'_>]) -> String {
-    let servers = servers(offers);
+    let mut servers = servers(offers);
+    servers.retain(|server| !is_skills(server));
     if servers.is_empty() {
         return "declare const tools: {};\ndeclare module \"tools\" {\n  export default tools;\n}\n".to_owned();
     }
@@ -42,13 +46,33 @@ pub(super) fn declarations(offers: &[Offer<'_>]) -> String {
     out
 }
 
+/// All skills, and the module by which they are imported.
+pub(super) fn skills(offers: &[Offer<'_>]) -> String {
+    let skills: Vec<Offer<'_>> = offers
+        .iter()
+        .filter(|offer| offer.tool.name.is_skill())
+        .cloned()
+        .collect();
+    if skills.is_empty() {
+        return "declare const skills: {};\ndeclare module \"skills\" {\n  export default skills;\n}\n".to_owned();
+    }
+    let mut out = namespace(&skills);
+    out.push_str("\ndeclare module \"skills\" {\n");
+    for offer in skills.iter().filter(|offer| offer.tool.ident != SKILLS) {
+        let ident = &offer.tool.ident;
+        let _infallible = writeln!(out, "  export import {ident} = skills.{ident};");
+    }
+    out.push_str("  const all: typeof skills;\n  export { all as skills };\n  export default skills;\n}\n");
+    out
+}
+
 /// The tools of one server.
 pub(super) fn namespace(offers: &[Offer<'_>]) -> String {
     let Some(first) = offers.first() else {
         return String::new();
     };
     let mut taken: BTreeSet<String> = TAKEN.iter().map(|name| (*name).to_owned()).collect();
-    let mut out = format!("declare namespace tools.{} {{\n", first.tool.server_ident);
+    let mut out = format!("declare namespace {} {{\n", first.tool.path());
     for offer in offers {
         out.push_str(&text::indented(&function(offer, &mut taken), "  "));
     }
@@ -104,7 +128,7 @@ fn contained(line: &str) -> String {
 }
 
 /// The tool on one line.
-pub(super) fn signature(tool: &Tool) -> String {
+pub(super) fn signature(tool: &Tool, output: Option<&Value>) -> String {
     let types = Types::of(&tool.definition.input);
     let mut writer = Writer::brief(&types);
     let mut arguments = writer.arguments();
@@ -116,17 +140,14 @@ pub(super) fn signature(tool: &Tool) -> String {
         arguments.truncate(end);
         arguments.push('…');
     }
-    let returned = tool.definition.output.as_ref().map_or_else(
+    let returned = output.map_or_else(
         || "unknown".to_owned(),
         |output| {
             let types = Types::of(output);
             brief(&types, &types.root)
         },
     );
-    format!(
-        "tools.{}.{}({arguments}): Promise<{returned}>",
-        tool.server_ident, tool.ident
-    )
+    format!("{}.{}({arguments}): Promise<{returned}>", tool.path(), tool.ident)
 }
 
 /// A shape in few characters.

@@ -85,6 +85,49 @@ fn a_denied_tool_is_in_no_answer_and_is_counted_once() {
     assert_eq!(all.list(None, None, None).unwrap().hidden_by_policy, 0);
 }
 
+#[test]
+fn a_small_catalog_beside_another_is_seen_with_it() {
+    let catalog = catalog();
+    let index = Index::new(&catalog);
+    let small = Catalog::new([crate::testdata::listing(
+        "skills",
+        &[("weekly-post", "Send the weekly post to everybody.")],
+    )]);
+    let beside = Index::beside(&small, &index);
+    let policy = policy();
+    let both = View::new(&catalog, &index, &policy).beside(&small, &beside, &policy);
+    let search = crate::Search {
+        intents: vec!["send the weekly post".to_owned(), "read a file".to_owned()],
+        ..crate::Search::default()
+    };
+    let found = both.search(&search).unwrap();
+    let first = |answer: usize| found.intents[answer].slots[0].tool.name.clone();
+    assert_eq!(
+        (first(0), first(1)),
+        ("skills.weekly-post".to_owned(), "files.read_file".to_owned())
+    );
+    let listed = both.list(None, None, None).unwrap();
+    let servers: Vec<&str> = listed.servers.iter().map(|server| server.server.as_str()).collect();
+    assert_eq!(servers, ["files", "mail", "weather", "skills"]);
+    assert_eq!(
+        both.list(Some("skills"), None, None).unwrap().tools,
+        ["skills.weekly-post"]
+    );
+    let names = ["skills.weekly_post", "skills.weekly_pots", "files.write_file"].map(str::to_owned);
+    let described = both
+        .describe(&names, crate::Detail::Signature, crate::Language::TypeScript)
+        .unwrap();
+    let signature = described.tools[0].signature.as_deref().unwrap();
+    assert!(signature.starts_with("skills.weekly_post("), "{signature}");
+    assert_eq!(described.tools.len(), 2);
+    assert_eq!(described.unknown[0].nearest, ["skills.weekly-post"]);
+    // The same question of the catalog alone has another cursor, and the same order.
+    let alone = View::new(&catalog, &index, &policy);
+    assert_ne!(alone.fingerprint(), both.fingerprint());
+    let answer = alone.search(&search).unwrap();
+    assert_eq!(answer.intents[1].slots[0].tool.name, "files.read_file");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

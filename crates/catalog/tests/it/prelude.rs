@@ -13,7 +13,9 @@ import every from "tools";
 const tried = await s.t0.try({ a: 1 });
 if (tried.ok) console.log(tried.data.a?.toFixed(2)); else console.error(tried.error.code, tried.error.hint);
 try { await tools.s.t0({ a: 2 }); await all.s.t0(); await every.s.t0({}); }
-catch (error) { if (error instanceof ToolError) console.table([error.rule, error.tool]); else throw error; }
+catch (error) { if (error instanceof ToolError) console.table([error.rule, error.tool, error.retryAfterMs?.toFixed(0)]); else throw error; }
+new ToolError("mine", { code: "own", retryAfterMs: 5 });
+emit("a.txt"); emit("a.txt", { type: "text/plain" }); emit({ a: 1 }, { name: "a.json" }); emit(new Uint8Array(2), { name: "b", type: "x/y" });
 await search("open an issue"); await search(["a", "b"], { detail: "names", limit: 3 }); await describe("s.t0"); await list("s");
 const timer = setTimeout((word: string) => console.log(word), 5, "x"); clearTimeout(timer);
 queueMicrotask(() => {}); clearInterval(setInterval(() => {}, 10));
@@ -28,6 +30,8 @@ await fetch("https://example.com");
 await s.t0({ a: "x" });
 await tools.s.t0.try({ b: 1 });
 process.exit(1);
+emit({ a: 1 });
+emit("a.txt", { mime: "text/plain" });
 export default tools.nowhere;
 "#;
 
@@ -39,13 +43,18 @@ async def main() -> None:
     both = await asyncio.gather(s.t0(a=1), tools.s.t0())
     print(both[0].get("a"), args[0], files.read("a.txt"), files.list())
     files.write("b.txt", b"x")
+    emit("b.txt")
+    emit("b.txt", type="text/plain")
+    emit({"a": 1}, name="a.json")
+    emit(b"x", name="b", type="x/y")
     try:
         await search(["a", "b"], detail="names", limit=3)
         await find("x")
         await describe("s.t0", "s.t1", detail="full")
         await list_tools("s")
     except ToolError as error:
-        print(error.code, error.rule, error.hint, error.tool)
+        print(error.code, error.rule, error.hint, error.tool, (error.retry_after_ms or 0) + 1)
+        raise ToolError("mine", "own", retry_after_ms=5)
     except Refused:
         pass
 "#;
@@ -57,6 +66,8 @@ async def main() -> None:
     await s.t1()
     await tools.nowhere.x()
     files.remove("a")
+    emit({"a": 1})
+    emit("a.txt", mime="text/plain")
 "#;
 
 #[test]
@@ -86,7 +97,9 @@ fn programs_know_what_a_sandbox_gives_them() {
             ("bad.ts", 2),
             ("bad.ts", 3),
             ("bad.ts", 4),
-            ("bad.ts", 5)
+            ("bad.ts", 5),
+            ("bad.ts", 6),
+            ("bad.ts", 7)
         ],
         "{}",
         script.output
@@ -95,7 +108,14 @@ fn programs_know_what_a_sandbox_gives_them() {
     let lines: Vec<(&str, usize)> = snake.lines.iter().map(|(file, line)| (file.as_str(), *line)).collect();
     assert_eq!(
         lines,
-        [("bad.py", 3), ("bad.py", 4), ("bad.py", 5), ("bad.py", 6)],
+        [
+            ("bad.py", 3),
+            ("bad.py", 4),
+            ("bad.py", 5),
+            ("bad.py", 6),
+            ("bad.py", 7),
+            ("bad.py", 8)
+        ],
         "{}",
         snake.output
     );

@@ -13,13 +13,22 @@ pub(crate) enum SessionCommand {
     Stop(StopWhat),
     /// End a session; its journal stays
     Rm(Remove),
-    /// Run a session again: not built yet
-    #[command(hide = true)]
-    Replay {
-        /// Whatever is given.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        rest: Vec<String>,
-    },
+    /// Run a past execution again, offline and calling nothing: whether it does the same, and what another policy would say
+    Replay(Replay),
+}
+
+/// `session replay`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// The session's id, or that of one execution
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Another policy, a file or a preset: what it would have decided at each call
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) against: Option<std::path::PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `session list`.

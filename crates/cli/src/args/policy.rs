@@ -76,8 +76,8 @@ pub(crate) struct Explain {
     /// May this host be reached? A URL says scheme, port and path too
     #[arg(long, value_name = "HOST|URL", group = "question")]
     pub(crate) host: Option<String>,
-    /// By the policy of this session, with what the session tried there
-    #[arg(long, value_name = "ID", requires = "host")]
+    /// By the policy of this session, with what the session tried there, or called
+    #[arg(long, value_name = "ID", conflicts_with_all = ["path", "limit"])]
     pub(crate) session: Option<String>,
     /// Its port; else the scheme's own
     #[arg(long, requires = "host")]

@@ -1,5 +1,6 @@
 //! Arguments of `tools` and `servers`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
@@ -27,6 +28,15 @@ pub(crate) struct ToolsList {
     /// Tools of this server only
     #[arg(value_name = "SERVER")]
     pub(crate) server: Option<String>,
+    /// Tools of this domain only: a server's own tag, or the first word of its tools' names
+    #[arg(long, value_name = "NAME")]
+    pub(crate) domain: Option<String>,
+    /// At most so many; all of them when absent
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<NonZeroUsize>,
+    /// Go on where an earlier list ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
     #[command(flatten)]
     pub(crate) rules: Rules,
     /// Print JSON
@@ -52,6 +62,9 @@ pub(crate) struct ToolsSearch {
     /// At most so many
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Go on where an earlier search ended, with the same intents, task and number
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
     #[command(flatten)]
     pub(crate) rules: Rules,
     /// Print JSON

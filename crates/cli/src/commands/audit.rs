@@ -4,12 +4,12 @@ use std::io;
 use std::process::ExitCode;
 
 use ringfence_journal::{Record, Report};
-use ringfence_store::{Contents, Missed, Store};
+use ringfence_store::{Contents, Missed, Store, set_aside};
 use serde_json::json;
 
 use super::{no_session, session_id, store};
 use crate::args::{Audit, Export, Follow, Show, Verify};
-use crate::fault::{Fault, NOT_HELD};
+use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, count, event};
 use crate::settings::Settings;
 
@@ -73,18 +73,27 @@ fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
 
 async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Printer) -> Result<ExitCode, Fault> {
     let report = store.verify(|_| ()).await?;
+    let aside = set_aside(store.home()).map_err(|error| Fault::ours("store.folder", chain(&error)))?;
+    let is_ok = report.is_ok() && aside.is_empty();
     if verify.json {
         let mut object = json!(report);
         if let Some(object) = object.as_object_mut() {
-            object.insert("ok".to_owned(), report.is_ok().into());
+            object.insert("ok".to_owned(), is_ok.into());
             object.insert("undelivered".to_owned(), json!(missed));
+            object.insert("set_aside".to_owned(), json!(aside));
             object.insert("cannot_show".to_owned(), json!(report.cannot_show()));
         }
         printer.json(&object)?;
     } else {
         printer.data(&words(&report, printer))?;
     }
-    Ok(if report.is_ok() {
+    for file in &aside {
+        printer.notice(&format!(
+            "`{}` has records of a process that died and that fit nowhere in the journal; keep it elsewhere once it was looked at",
+            file.display()
+        ));
+    }
+    Ok(if is_ok {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NOT_HELD)

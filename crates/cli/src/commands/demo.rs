@@ -69,7 +69,14 @@ impl Demo<'_> {
     }
 
     async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
-        let execution = run::follow(self.engine, RunCode::new(policy, program), &mut (), self.interrupt).await?;
+        let execution = run::follow(
+            self.engine,
+            RunCode::new(policy, program),
+            &mut (),
+            self.interrupt,
+            self.printer,
+        )
+        .await?;
         self.sessions.borrow_mut().push(execution.session_id);
         Ok(execution)
     }

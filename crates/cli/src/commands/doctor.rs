@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ringfence_gateway::Notice;
 use ringfence_policy::{Ceiling, Draft, Policy};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use super::inside::{self, Inside};
 use crate::args::Machine;
 use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style};
+use crate::print::{Printer, Style, count};
 use crate::settings::Settings;
 use crate::settings::config::Config;
 
@@ -87,11 +88,11 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     findings.push(home(settings));
     findings.extend(checkers(&config, settings));
     for notice in config.servers.notices() {
-        findings.push(Finding::limited(
-            "tool server",
-            notice.to_string(),
-            "give its entry a `policy` to run it in a sandbox of its own",
-        ));
+        let hint = match notice {
+            Notice::Host { .. } => "give its entry a `policy` to run it in a sandbox of its own",
+            Notice::Ignored { .. } => "remove the key, which other clients know",
+        };
+        findings.push(Finding::limited("tool server", notice.to_string(), hint));
     }
     let soft = seen.as_ref().map(soft_rules).unwrap_or_default();
     let works = seen.is_ok();
@@ -251,6 +252,15 @@ fn home(settings: &Settings) -> Finding {
     if rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK).is_err() {
         let hint = Some("choose another with `RINGFENCE_HOME`".to_owned());
         return Finding::missing(WHAT, format!("`{shown}` cannot be written"), hint);
+    }
+    match ringfence_store::set_aside(&home) {
+        Ok(aside) if aside.is_empty() => {}
+        Ok(aside) => {
+            let hint = "`ringfence audit verify` names them; keep them elsewhere once they were looked at";
+            let detail = format!("`{shown}`: {} of records put aside", count(aside.len() as u64, "file"));
+            return Finding::limited(WHAT, detail, hint);
+        }
+        Err(error) => return Finding::missing(WHAT, format!("`{shown}` cannot be looked at: {error}"), None),
     }
     let made = if home.exists() { "" } else { ", made at the first run" };
     Finding::good(WHAT, format!("`{shown}`{made}"))

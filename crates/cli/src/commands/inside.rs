@@ -74,6 +74,7 @@ impl Visit {
         let options = Options {
             python: python.map(Path::to_owned),
             folders: Some(folders.path().to_owned()),
+            ..Options::default()
         };
         let spec = Spec::new(policy, &options).map_err(|error| Fault::refused("policy.mount", chain(&error)))?;
         Ok(Visit {
@@ -98,6 +99,7 @@ impl Visit {
                     door: None,
                     wall: None,
                     network: None,
+                    again: None,
                 },
                 &mut heard,
                 &mut stop,

@@ -21,7 +21,8 @@ pub(crate) async fn login(args: &ServersLogin, settings: &Settings, printer: &Pr
         );
     };
     let home = settings.home()?;
-    let show = |url: &dyn std::fmt::Display| printer.notice(&format!("open this page to log in:\n  {url}"));
+    // Also to who wants no notices: without it there is nothing to wait for.
+    let show = |url: &dyn std::fmt::Display| printer.aside(&format!("open this page to log in:\n  {url}"));
     ringfence_gateway::login(&home, server, &servers::environment(), |url| show(url))
         .await
         .map_err(|error| Fault::ours("server.login", error.to_string()).exit(NOT_HELD))?;

@@ -1,4 +1,4 @@
-//! `ringfence run` and `ringfence exec`: something runs once, in a session of its own.
+//! `ringfence run` and `ringfence exec`: something runs once, in a session of its own or in one that keeps its files.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -6,12 +6,16 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Out, Program, RunCode, Tools};
+use ringfence_engine::{Engine, Execution, Out, Program, Reader, RunCode, Tools};
+use ringfence_gateway::Sight;
 use ringfence_journal::{Principal, Status};
+use ringfence_policy::{Period, Policy};
 use ringfence_sandbox::Language;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
 use crate::args::{Exec, Lang, Place, Run};
+use crate::commands::changes::Changes;
 use crate::commands::policy::Lesson;
 use crate::fault::{self, Fault, reason};
 use crate::print::Printer;
@@ -24,8 +28,9 @@ use crate::settings::servers::{self, Chosen};
 use crate::signals::{Interrupt, PATIENCE, Wish};
 
 mod inputs;
+mod waiting;
 
-use inputs::inputs;
+pub(crate) use inputs::inputs;
 
 /// A program's source is text for an engine; data belongs into a file beside it.
 const MOST_SOURCE: u64 = 8 << 20;
@@ -115,46 +120,44 @@ impl Task {
             stdin,
             place,
         } = self;
-        refuse_what_is_not_there(&place)?;
+        place.backend.available()?;
         let config = Config::find(place.rules.config.as_deref(), settings, printer)?;
-        let mut policy = rules::in_force(&place.rules, place.timeout.as_deref(), &config)?;
+        let (mut policy, timeout) = rules_of(&place, &config)?;
         if place.learn.is_some() {
             policy = rules::observing(&policy, &config)?;
         }
+        // Who gave it a name knows how to go on with it.
+        let keeps = place.session.is_none() && policy.fs().mounts.iter().any(|mount| mount.keep);
         let files = inputs(&place.file)?;
-        if let Some(out) = &place.out {
-            std::fs::create_dir_all(out).map_err(|error| {
-                let message = format!("cannot make the folder `{}`: {}", out.display(), reason(&error));
-                Fault::ours("files.out", message).hint("name a folder that you can write to")
-            })?;
-        }
+        make_out(place.out.as_deref())?;
         let interrupt = listen()?;
         let chosen = Chosen::of(&place.rules, &config)?;
         chosen.say(printer);
         let engine = open(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
+        let sight = sight_of(&place, &policy)?;
         let request = RunCode {
             args,
             files,
             stdin,
             out: place.out.clone().map_or(Out::Nowhere, Out::Folder),
             require_hard: place.require_hard,
+            reader: if place.json { Reader::Printed } else { Reader::Owner },
+            timeout,
+            session: place.session.clone(),
             ..RunCode::new(policy, program)
         };
         let result = if place.json {
-            follow(&engine, request, &mut (), &interrupt)
-                .await
-                .map(|execution| (execution, false))
+            let execution = follow(&engine, request, &mut (), &interrupt, printer).await;
+            execution.map(|execution| (execution, false))
         } else {
             let mut screen = Screen::start(printer, interrupt.clone())?;
-            let execution = follow(&engine, request, &mut screen, &interrupt).await;
+            let execution = follow(&engine, request, &mut screen, &interrupt, printer).await;
             let shown = screen.finish();
             execution.and_then(|execution| Ok((execution, shown?)))
         };
-        let lesson = match &result {
-            Ok((execution, _)) if place.learn.is_some() => lesson(&engine, execution).await,
-            _ => Ok(None),
-        };
+        let taught = result.as_ref().ok().filter(|_| place.learn.is_some());
+        let lesson = lesson(&engine, taught.map(|(execution, _)| execution), sight.as_ref()).await;
         leave(engine).await;
         let (execution, open_line) = result?;
         let lesson = lesson?;
@@ -172,6 +175,9 @@ impl Task {
                 out: place.out.as_deref(),
             };
             printer.execution(&execution, &around)?;
+            if keeps {
+                say_kept(&execution, printer);
+            }
         }
         if let Some(lesson) = lesson.filter(|_| file.is_some() || !place.json) {
             lesson.hand_over(file.as_deref(), printer)?;
@@ -180,12 +186,41 @@ impl Task {
     }
 }
 
-/// What a run teaches; one that never began teaches nothing.
-async fn lesson(engine: &Engine, execution: &Execution) -> Result<Option<Lesson>, Fault> {
-    if execution.status == Status::Refused {
+/// Through what a lesson is looked at: what is printed as JSON a model reads; a file of one's own it does not.
+fn sight_of(place: &Place, policy: &Policy) -> Result<Option<Sight>, Fault> {
+    if !place.json || place.learn != Some(None) {
         return Ok(None);
     }
-    Lesson::of(engine.store(), execution.session_id).await.map(Some)
+    let sight = Sight::of(policy).map_err(|error| Fault::ours("data.unseen", error.to_string()))?;
+    Ok(Some(sight))
+}
+
+/// Makes the folder that files go to.
+fn make_out(out: Option<&Path>) -> Result<(), Fault> {
+    let Some(out) = out else { return Ok(()) };
+    std::fs::create_dir_all(out).map_err(|error| {
+        let message = format!("cannot make the folder `{}`: {}", out.display(), reason(&error));
+        Fault::ours("files.out", message).hint("name a folder that you can write to")
+    })
+}
+
+fn say_kept(execution: &Execution, printer: &Printer) {
+    if execution.status != Status::Refused {
+        let id = execution.session_id;
+        printer.notice(&format!("its files are kept: go on with `--session {id}`"));
+    }
+}
+
+/// What a run teaches; one that never began teaches nothing.
+async fn lesson(
+    engine: &Engine,
+    execution: Option<&Execution>,
+    sight: Option<&Sight>,
+) -> Result<Option<Lesson>, Fault> {
+    let Some(execution) = execution.filter(|execution| execution.status != Status::Refused) else {
+        return Ok(None);
+    };
+    Lesson::of(engine.store(), execution.session_id, sight).await.map(Some)
 }
 
 /// A result as `--json` prints it.
@@ -265,19 +300,32 @@ pub(crate) async fn leave(engine: Engine) {
     engine.leave().await;
 }
 
-/// Runs `request`; a wish that it should end is repeated until it does.
+/// Runs `request`; a wish that it should end is repeated until it does, and what it waits for is said once.
 pub(crate) async fn follow(
     engine: &Engine,
     request: RunCode,
     live: &mut dyn ringfence_engine::Live,
     interrupt: &Interrupt,
+    printer: &Printer,
 ) -> Result<Execution, Fault> {
+    let mut questions = engine.questions();
+    let mut changes = Changes::of(engine);
     let run = engine.run(request, live);
     tokio::pin!(run);
     loop {
         tokio::select! {
-            result = &mut run => return Ok(result?),
+            result = &mut run => {
+                changes.say_rest(printer);
+                return Ok(result?);
+            }
+            never = changes.say(printer) => match never {},
             () = wished(interrupt) => engine.cancel_all(),
+            word = questions.recv() => match word {
+                Ok(word) => printer.aside(&waiting::said(&word)),
+                Err(RecvError::Lagged(missed)) => printer.aside(&waiting::missed(missed)),
+                // The engine has the sender, and is here.
+                Err(RecvError::Closed) => {}
+            },
         }
     }
 }
@@ -290,15 +338,33 @@ async fn wished(interrupt: &Interrupt) {
     }
 }
 
-fn refuse_what_is_not_there(place: &Place) -> Result<(), Fault> {
-    place.backend.available()?;
-    if let Some(session) = &place.session {
-        let message = format!("cannot go on with session `{session}`: a session outlives a command only under `serve`");
-        return Err(Fault::refused("session.unbuilt", message)
-            .rule("sessions")
-            .hint("leave `--session` out: each run is a session of its own"));
+/// The policy, and how long this run may take where that is not for the policy to say: a session that outlives the command has the
+/// limits that it was opened with.
+fn rules_of(place: &Place, config: &Config) -> Result<(Policy, Option<Duration>), Fault> {
+    let policy = rules::in_force(&place.rules, None, config)?;
+    let stays = policy.fs().mounts.iter().any(|mount| mount.keep);
+    if let Some(session) = place.session.as_deref().filter(|_| !stays) {
+        let message = format!("session `{session}` would end with this command: its policy keeps nothing");
+        return Err(Fault::refused("session.not_kept", message).rule("fs.mounts.keep").hint(
+            "write `keep: true` for a place: `--set 'fs.mounts=[{path: /workspace, access: rw, quota: 128MiB, keep: true}]'`",
+        ));
     }
-    Ok(())
+    let Some(timeout) = place.timeout.as_deref() else {
+        return Ok((policy, None));
+    };
+    if !stays {
+        return Ok((rules::in_force(&place.rules, Some(timeout), config)?, None));
+    }
+    let asked: Period = timeout
+        .parse()
+        .map_err(|error| Fault::ours("arguments", format!("`--timeout {timeout}`: {error}")).hint("write 30s or 5m"))?;
+    if asked.get() > policy.limits().wall {
+        let message = format!("`--timeout {timeout}` is more than the policy of this session allows");
+        return Err(Fault::refused("session.fixed", message)
+            .rule("proc.wall_timeout")
+            .hint("open the session with a longer one: `--set proc.wall_timeout=5m`"));
+    }
+    Ok((policy, Some(asked.get())))
 }
 
 fn language_of(file: &Path) -> Result<Lang, Fault> {

@@ -11,6 +11,7 @@ use ringfence_server::{App, Auth, Endpoint, Hosts, Mcp, McpOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::changes::Changes;
 use super::run;
 use crate::args::Serve;
 use crate::fault::{Fault, chain, reason};
@@ -52,12 +53,19 @@ pub(crate) async fn serve(args: Serve, settings: &Settings, printer: &Printer) -
         Some(collector) => Some(telemetry::Traces::start(&engine, collector).await?),
         None => None,
     };
-    let served = match door {
-        None => Box::pin(stdio(&engine, options, &config.doors, &interrupt)).await,
-        Some(door) => {
-            door.greet(printer);
-            Box::pin(door.serve(&engine, options, config.doors, &interrupt)).await
+    let mut changes = Changes::of(&engine);
+    let serving = async {
+        match door {
+            None => Box::pin(stdio(&engine, options, &config.doors, &interrupt)).await,
+            Some(door) => {
+                door.greet(printer);
+                Box::pin(door.serve(&engine, options, config.doors, &interrupt)).await
+            }
         }
+    };
+    let served = tokio::select! {
+        served = serving => served,
+        never = changes.say(printer) => match never {},
     };
     if let Some(traces) = traces {
         traces.finish().await;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use ringfence_gateway::{Condition, Document, Era, Place, Server, Source, Upstreams};
 use serde_json::json;
 
+use super::changes::Changes;
 use super::tools::Desk;
 use crate::args::{ServersCommand, ServersList, ServersTest};
 use crate::fault::{Fault, NOT_HELD};
@@ -39,6 +40,15 @@ fn tools_of(upstreams: &Upstreams, server: &str) -> Option<usize> {
     known.catalog.server(server).map(|entry| entry.tools.len())
 }
 
+/// The tools of a server whose definition is not the one they are pinned by.
+fn drifted(upstreams: &Upstreams, server: &str, printer: &Printer) -> Vec<String> {
+    let drifted = upstreams.drifted(&upstreams.known().catalog, server);
+    drifted.unwrap_or_else(|error| {
+        printer.notice(&error.to_string());
+        Vec::new()
+    })
+}
+
 async fn list(args: &ServersList, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let desk = Desk::open(&args.rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams().clone();
@@ -46,14 +56,20 @@ async fn list(args: &ServersList, settings: &Settings, printer: &Printer) -> Res
     for server in upstreams.servers().iter() {
         let (where_it_runs, what) = place(server);
         let tools = tools_of(&upstreams, &server.name);
+        let drifted = drifted(&upstreams, &server.name, printer);
         if args.json {
-            rows.push(json!({ "name": server.name, "place": where_it_runs, "what": what, "tools": tools }));
+            rows.push(json!({
+                "name": server.name, "place": where_it_runs, "what": what, "tools": tools, "drifted": drifted,
+            }));
         } else {
             let known = tools.map_or_else(|| "not listed yet".to_owned(), |tools| count(tools as u64, "tool"));
             printer.line(&format!(
                 "{:<20}  {where_it_runs:<17}  {known:<14}  {what}",
                 server.name
             ))?;
+            for tool in drifted {
+                printer.line(&format!("{:<20}  `{tool}` is not what it was when first used", ""))?;
+            }
         }
     }
     desk.leave().await;
@@ -66,7 +82,9 @@ async fn list(args: &ServersList, settings: &Settings, printer: &Printer) -> Res
 async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let desk = Desk::open(&args.rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams().clone();
+    let mut changes = Changes::at(desk.gateway());
     let tested = upstreams.refresh(args.server.as_deref()).await;
+    changes.say_rest(printer);
     let mut rows = Vec::new();
     let mut failed = false;
     for (server, result) in &tested {
@@ -105,6 +123,6 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
 fn protocol(era: Era) -> &'static str {
     match era {
         Era::Modern => "protocol 2026-07-28",
-        Era::Legacy | Era::Silent => "protocol 2025-11-25 or before",
+        Era::Legacy | Era::Slow | Era::Silent => "protocol 2025-11-25 or before",
     }
 }

@@ -1,25 +1,32 @@
-//! `ringfence session`: list, show, stop, remove.
+//! `ringfence session`: list, show, stop, remove, run again.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, Text};
-use ringfence_store::{Lease, Owner, Session, Sessions, Store, Target};
+use ringfence_engine::Engine;
+use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, Status, Text};
+use ringfence_store::{Execution, Lease, Owner, Session, Sessions, Store, Target};
 use serde_json::json;
 
-use super::{no_session, run, session_id, store};
+use super::{no_session, run, store};
 use crate::args::{List, SessionCommand, StopWhat};
-use crate::fault::{Fault, NOT_HELD};
+use crate::fault::{Fault, NOT_HELD, reason};
 use crate::print::{Printer, Style, count};
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::servers::Chosen;
 
+mod replay;
 mod show;
+mod standing;
+mod workspace;
 
 /// How long `stop` waits for a session to be closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
+/// The width of what a list says of kept files.
+const WORKSPACE: usize = 24;
 
 /// Sends each to its own.
 pub(crate) async fn start(command: SessionCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -28,11 +35,7 @@ pub(crate) async fn start(command: SessionCommand, settings: &Settings, printer:
         SessionCommand::Show(shown) => show::show(&shown, settings, printer).await,
         SessionCommand::Stop(what) => stop(&what, settings, printer).await,
         SessionCommand::Rm(remove) => self::remove(&remove.session, settings, printer).await,
-        SessionCommand::Replay { .. } => {
-            let message = "`session replay` comes later";
-            let fault = Fault::ours("session.unbuilt", message).exit(NOT_HELD);
-            Err(fault.hint("`ringfence session show ID` says what a session did"))
-        }
+        SessionCommand::Replay(args) => Box::pin(replay::replay(&args, settings, printer)).await,
     }
 }
 
@@ -56,10 +59,19 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
             ..Sessions::default()
         })
         .await;
+    let waiting = standing::counts(&store).await;
     store.leave().await;
-    let sessions = sessions?;
+    let (sessions, waiting) = (sessions?, waiting?);
+    let waits = |session: &Session| waiting.get(&session.id).copied().unwrap_or(0);
     if list.json {
-        printer.json(&sessions)?;
+        let rows: Vec<Row<'_>> = sessions
+            .iter()
+            .map(|session| Row {
+                session,
+                waiting: waits(session),
+            })
+            .collect();
+        printer.json(&rows)?;
     } else if sessions.is_empty() {
         printer.notice(if list.open {
             "no session is open"
@@ -68,17 +80,26 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
         });
     } else {
         printer.line(&format!(
-            "{:<28}  {:<6}  {:<20}  {:>4}  POLICY",
-            "ID", "STATE", "OPENED", "RUNS"
+            "{:<28}  {:<6}  {:<20}  {:>4}  {:>7}  {:<WORKSPACE$}  POLICY",
+            "ID", "STATE", "OPENED", "RUNS", "WAITING", "WORKSPACE"
         ))?;
         for session in &sessions {
-            printer.line(&row(session, printer))?;
+            printer.line(&row(session, waits(session), printer))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(session: &Session, printer: &Printer) -> String {
+/// A session as `--json` prints it.
+#[derive(serde::Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    session: &'a Session,
+    /// How many calls wait for a person.
+    waiting: u64,
+}
+
+fn row(session: &Session, waiting: u64, printer: &Printer) -> String {
     let opened = session.created.to_string();
     let opened = opened
         .split('.')
@@ -91,25 +112,43 @@ fn row(session: &Session, printer: &Printer) -> String {
         SessionState::Closed => Style::Faint,
         SessionState::Lost => Style::Bad,
     };
-    let state = printer.paint(&format!("{:<6}", session.state.name()), style);
+    let state = if workspace::is_parked(session) {
+        "kept"
+    } else {
+        session.state.name()
+    };
+    let state = printer.paint(&format!("{state:<6}"), style);
+    let waits = match waiting {
+        0 => printer.paint(&format!("{:>7}", "-"), Style::Faint),
+        some => printer.paint(&format!("{some:>7}"), Style::Warn),
+    };
+    let kept = match workspace::brief(session) {
+        Some(kept) => format!("{kept:<WORKSPACE$}"),
+        None => printer.paint(&format!("{:<WORKSPACE$}", "-"), Style::Faint),
+    };
     format!(
-        "{}  {state}  {opened:<20}  {:>4}  {}",
+        "{}  {state}  {opened:<20}  {:>4}  {waits}  {kept}  {}",
         session.id, session.executions, session.policy_name
     )
 }
 
 /// The kill switch. Opening the engine sweeps after the dead first, so that only the living have to be told.
 async fn stop(what: &StopWhat, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let target = match &what.session {
-        Some(text) => Target::Session(session_id(text)?),
-        None => Target::All,
-    };
-    settings.journal_home()?;
+    let home = settings.journal_home();
+    home.map_err(|fault| workspace::unless_no_id(what.session.as_deref(), fault))?;
     let interrupt = run::listen()?;
     let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
-    let result = stop_in(engine.store(), target, printer).await;
+    let result = stop_what(engine.store(), what, printer).await;
     run::leave(engine).await;
     result
+}
+
+async fn stop_what(store: &Store, what: &StopWhat, printer: &Printer) -> Result<ExitCode, Fault> {
+    let target = match &what.session {
+        Some(text) => Target::Session(workspace::meant(store, text).await?),
+        None => Target::All,
+    };
+    stop_in(store, target, printer).await
 }
 
 async fn stop_in(store: &Store, target: Target, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -148,6 +187,9 @@ async fn stop_in(store: &Store, target: Target, printer: &Printer) -> Result<Exi
             printer.paint("still open", Style::Bad)
         };
         printer.line(&format!("{id}  {state}  ({told})"))?;
+        if store.keeps(id).await? {
+            printer.notice(&format!("its files are kept: `ringfence session rm {id}` removes them"));
+        }
     }
     if open > 0 {
         let message = format!(
@@ -166,6 +208,10 @@ async fn stop_in(store: &Store, target: Target, printer: &Printer) -> Result<Exi
 async fn close(store: &Store, id: SessionId) -> Result<(), Fault> {
     let lease = Lease::acquire(store.home())?;
     store.adopt_session(&lease, id).await?;
+    if store.keeps(id).await? {
+        store.end_unfinished(id, Status::Cancelled).await?;
+        return Ok(store.park_session(id).await?);
+    }
     let reason = Text::clean("stopped");
     store
         .record(Event::host(id, None, Kind::SessionClosed { reason }))
@@ -176,7 +222,7 @@ async fn close(store: &Store, id: SessionId) -> Result<(), Fault> {
 async fn closed_by(store: &Store, id: SessionId, deadline: tokio::time::Instant) -> Result<bool, Fault> {
     loop {
         match store.session(id).await? {
-            Some(session) if session.state == SessionState::Open => {}
+            Some(session) if session.state == SessionState::Open && !workspace::is_parked(&session) => {}
             _ => return Ok(true),
         }
         if tokio::time::Instant::now() >= deadline {
@@ -186,13 +232,47 @@ async fn closed_by(store: &Store, id: SessionId, deadline: tokio::time::Instant)
     }
 }
 
-/// Ends a session; what happened in it stays written.
+/// Ends a session and deletes its files and what it kept to be run again; what happened in it stays written.
 async fn remove(text: &str, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let what = StopWhat {
-        session: Some(text.to_owned()),
-        all: false,
-    };
-    let code = stop(&what, settings, printer).await?;
+    let home = settings.journal_home();
+    home.map_err(|fault| workspace::unless_no_id(Some(text), fault))?;
+    let interrupt = run::listen()?;
+    let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
+    let result = remove_in(&engine, text, printer).await;
+    run::leave(engine).await;
+    result
+}
+
+async fn remove_in(engine: &Engine, text: &str, printer: &Printer) -> Result<ExitCode, Fault> {
+    let store = engine.store();
+    let id = workspace::meant(store, text).await?;
+    let session = store.session(id).await?.ok_or_else(|| no_session(id))?;
+    let mut code = ExitCode::SUCCESS;
+    if !workspace::is_parked(&session) {
+        code = stop_in(store, Target::Session(id), printer).await?;
+    }
+    if store.keeps(id).await? && !engine.remove_kept(id).await? {
+        let message = format!("another process took session `{id}` meanwhile: its files are still there");
+        return Err(Fault::ours("session.busy", message).hint("try again; `ringfence session list` shows it"));
+    }
+    let executions = store.executions(id).await?;
+    store.forget_recordings(id).await?;
+    remove_results(engine.home(), &executions)?;
     printer.notice("nothing of it is kept but its journal, which stays");
     Ok(code)
+}
+
+/// Removes what was cut from the results of executions, and kept in files.
+fn remove_results(home: &Path, executions: &[Execution]) -> Result<(), Fault> {
+    for execution in executions {
+        let folder = home.join("results").join(execution.id.to_string());
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = format!("cannot remove `{}`: {}", folder.display(), reason(&error));
+                return Err(Fault::ours("files.out", message));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

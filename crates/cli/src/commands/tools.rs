@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringfence_catalog::{Catalog, Language, Noted, Tool, View};
 use ringfence_engine::Engine;
 use ringfence_gateway::{Gateway, Indexed};
-use ringfence_policy::{Decision, History, Policy, Verdict};
+use ringfence_policy::{Approval, Decision, History, Policy, Verdict};
 use serde_json::json;
 
 use super::run;
@@ -94,12 +94,13 @@ impl Desk {
 
 /// What the policy says of a tool before its arguments are known.
 pub(super) fn decision(policy: &Policy, tool: &Tool) -> (&'static str, String) {
-    let decided = policy.tool(tool.name.as_str(), &json!({}), &History::new());
+    let decided = policy.tool(tool.name.as_str(), tool.hints(), &json!({}), &History::new());
     let word = match decided.verdict() {
         Verdict::Allow => "allow",
-        Verdict::Ask => "ask",
+        Verdict::Ask if policy.outlook(&tool.name, tool.hints()).approval == Approval::Always => "ask",
+        Verdict::Ask => "depends",
         // Some arguments, or an earlier call, would open it.
-        Verdict::Deny if policy.shows(&tool.name) => "depends",
+        Verdict::Deny if policy.shows(&tool.name, tool.hints()) => "depends",
         Verdict::Deny => "deny",
     };
     let (Decision::Allow(rule) | Decision::Ask(rule) | Decision::Deny(rule)) = decided;
@@ -113,6 +114,13 @@ pub(super) fn painted(printer: &Printer, decision: &str) -> String {
         _ => Style::Warn,
     };
     printer.paint(&format!("{decision:<7}"), style)
+}
+
+/// Where the next page is, if there is one.
+pub(super) fn more(cursor: Option<&str>, printer: &Printer) {
+    if let Some(cursor) = cursor {
+        printer.aside(&format!("there is more: `--cursor {cursor}`"));
+    }
 }
 
 pub(super) fn language(lang: StubLang) -> Language {

@@ -1,6 +1,6 @@
 //! One record of the journal on one line.
 
-use ringfence_journal::{Event, Kind, Record, ServerPlace, Target};
+use ringfence_journal::{Event, FileOut, Kind, Record, ServerPlace, Target, Text};
 
 use super::{bytes, count};
 
@@ -39,9 +39,8 @@ pub(crate) fn what(kind: &Kind) -> String {
             files,
             ..
         } => {
-            let program = program
-                .as_ref()
-                .map_or_else(String::new, |program| format!(" `{program}`"));
+            let named = |program: &Text| format!(" `{program}`");
+            let program = program.as_ref().map(named).unwrap_or_default();
             let files = if files.is_empty() {
                 String::new()
             } else {
@@ -49,13 +48,7 @@ pub(crate) fn what(kind: &Kind) -> String {
             };
             format!("{language}{program}, {}{files}", bytes(*size))
         }
-        Kind::Output { stream, number, text } => {
-            let stream = match stream {
-                ringfence_journal::Stream::Stdout => "stdout",
-                ringfence_journal::Stream::Stderr => "stderr",
-            };
-            format!("{stream} {number}: {text}")
-        }
+        Kind::Output { stream, number, text } => format!("{} {number}: {text}", stream_name(*stream)),
         Kind::ExecutionEnded {
             status,
             exit_code,
@@ -76,10 +69,7 @@ pub(crate) fn what(kind: &Kind) -> String {
         Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code} by `{rule}`"),
         Kind::StopRequested { by } => format!("by {by}"),
         Kind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
-        Kind::FilesOut { files } => {
-            let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
-            format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
-        }
+        Kind::FilesOut { files } => left(files),
         Kind::ServerUsed { .. }
         | Kind::CallStarted { .. }
         | Kind::CallEnded { .. }
@@ -91,7 +81,62 @@ pub(crate) fn what(kind: &Kind) -> String {
         | Kind::CredentialUsed { .. }
         | Kind::CredentialMisused { .. }
         | Kind::PolicyChanged { .. } => egress(kind),
+        Kind::ApprovalAsked { .. }
+        | Kind::ApprovalAnswered { .. }
+        | Kind::ExecutionSuspended { .. }
+        | Kind::ExecutionResumed { .. } => waiting(kind),
+        Kind::DataHidden { .. } | Kind::DataRevealed { .. } | Kind::DataCapped { .. } => data(kind),
+        Kind::WorkspaceOpened { bytes: held, files } => format!("{files} entries, {}", bytes(*held)),
+        Kind::WorkspaceRemoved {
+            mounts,
+            why,
+            bytes: held,
+            files,
+        } => format!("{}, {why}: {files} entries, {}", joined(mounts), bytes(*held)),
         Kind::SessionClosed { reason } => reason.to_string(),
+    }
+}
+
+fn stream_name(stream: ringfence_journal::Stream) -> &'static str {
+    match stream {
+        ringfence_journal::Stream::Stdout => "stdout",
+        ringfence_journal::Stream::Stderr => "stderr",
+    }
+}
+
+fn joined(texts: &[Text]) -> String {
+    let texts: Vec<&str> = texts.iter().map(Text::as_str).collect();
+    texts.join(", ")
+}
+
+/// What was kept from whoever reads.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever is added is about something else"
+)]
+fn data(kind: &Kind) -> String {
+    match kind {
+        Kind::DataHidden { number, found, blocked } => {
+            let what: Vec<String> = found.iter().map(|one| format!("{} {}", one.count, one.what)).collect();
+            let place = number.map_or_else(
+                || "the result".to_owned(),
+                |number| format!("the answer to call {number}"),
+            );
+            let done = if *blocked { "held back for" } else { "without" };
+            format!("{place} {done} {}", what.join(", "))
+        }
+        Kind::DataRevealed { number, count } => format!("{number}: {count} aliases became their values"),
+        Kind::DataCapped {
+            part,
+            bytes: size,
+            left_out,
+            neutralised,
+        } => format!(
+            "{part}: {} of {} left out, {neutralised} made harmless",
+            bytes(*left_out),
+            bytes(*size)
+        ),
+        other => other.name().to_owned(),
     }
 }
 
@@ -144,6 +189,50 @@ pub(crate) fn place(to: &Target) -> String {
     format!("{method}{}://{}:{}{path}", to.scheme, to.host, to.port)
 }
 
+/// Files that left the sandbox.
+fn left(files: &[FileOut]) -> String {
+    let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+    format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
+}
+
+/// What happened while a person was waited for.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever is added is about something else"
+)]
+fn waiting(kind: &Kind) -> String {
+    match kind {
+        Kind::ApprovalAsked {
+            id,
+            number,
+            tool,
+            rule,
+            expires,
+            ..
+        } => format!("{number} `{tool}` by `{rule}`, {id}, until {expires:.0}"),
+        Kind::ApprovalAnswered {
+            id,
+            number,
+            answer,
+            scope,
+            by,
+            ..
+        } => {
+            let scope = scope.map_or_else(String::new, |scope| format!(" ({})", scope.name()));
+            let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+            format!("{number} {}{scope}{by}, {id}", answer.name())
+        }
+        Kind::ExecutionSuspended { waiting, until } => {
+            let until = until.map_or_else(String::new, |until| format!(", until {until:.0}"));
+            format!("waits for {}, without a sandbox{until}", count(*waiting, "call"))
+        }
+        Kind::ExecutionResumed { known, unknown } => {
+            format!("with {} answered, {unknown} unknown", count(*known, "call"))
+        }
+        other => other.name().to_owned(),
+    }
+}
+
 /// What happened at the door.
 fn call(kind: &Kind) -> String {
     match kind {
@@ -192,12 +281,21 @@ fn call(kind: &Kind) -> String {
         | Kind::StopRequested { .. }
         | Kind::Swept { .. }
         | Kind::FilesOut { .. }
+        | Kind::DataHidden { .. }
+        | Kind::DataRevealed { .. }
+        | Kind::DataCapped { .. }
+        | Kind::ApprovalAsked { .. }
+        | Kind::ApprovalAnswered { .. }
+        | Kind::ExecutionSuspended { .. }
+        | Kind::ExecutionResumed { .. }
         | Kind::EgressStarted { .. }
         | Kind::EgressEnded { .. }
         | Kind::EgressRefused { .. }
         | Kind::CredentialUsed { .. }
         | Kind::CredentialMisused { .. }
         | Kind::PolicyChanged { .. }
+        | Kind::WorkspaceOpened { .. }
+        | Kind::WorkspaceRemoved { .. }
         | Kind::SessionClosed { .. }) => other.name().to_owned(),
     }
 }

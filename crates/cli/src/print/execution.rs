@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_engine::{Execution, ViolationReport};
+use ringfence_engine::{Execution, FileReport, ViolationReport};
 use serde_json::value::RawValue;
 
 use super::{Printer, bytes, count, escape, layout};
@@ -46,6 +46,9 @@ impl Printer {
             let files = count(execution.files.len() as u64, "file");
             self.notice(&format!("{files} copied to `{}`", out.display()));
         }
+        if around.out.is_none() {
+            self.emitted(&execution.files);
+        }
         if let Some(error) = &execution.error {
             self.error(&error.message, error.hint.as_deref(), error.rule.as_deref());
             for place in execution.diagnostics.iter().skip(1).take(MOST_PLACES) {
@@ -64,6 +67,17 @@ impl Printer {
             execution.policy.name
         ));
         Ok(())
+    }
+
+    /// What the program wants to go out and nobody takes.
+    fn emitted(&self, files: &[FileReport]) {
+        for file in files.iter().filter(|file| file.emitted).take(MOST_LISTED) {
+            let media_type = file.media_type.as_deref().unwrap_or_default();
+            let (path, size) = (&file.path, bytes(file.bytes));
+            self.notice(&format!(
+                "`{path}` ({media_type}, {size}) is emitted: `--out DIR` copies it out"
+            ));
+        }
     }
 
     /// A value that is not null, on a line of its own.

@@ -1,7 +1,6 @@
 //! Other people's clients at our doors: the protocol's inspector, Claude Code and `OpenCode`, over standard input and output and over
 //! HTTP. The agents talk to a scripted model on this machine.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use ringfence_testkit::front::Served;
@@ -9,24 +8,7 @@ use ringfence_testkit::model::{Model, Turn};
 use serde_json::{Value, json};
 
 use crate::serving::{Door, serve_stdio, serving};
-use crate::setting::{Done, Setting, finish};
-
-/// Something installed below `target/tools`, or nothing, said aloud.
-fn tool(path: &str) -> Option<PathBuf> {
-    let here = std::env::current_exe().unwrap();
-    let target = here.ancestors().find(|folder| folder.join("tools").is_dir());
-    let Some(target) = target else {
-        eprintln!("SKIPPED: needs root to reach `target/tools`");
-        return None;
-    };
-    let found = Some(target.join("tools").join(path)).filter(|found| found.exists());
-    if found.is_none() {
-        let required = std::env::var("RINGFENCE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "`{path}` is not installed, and must be here");
-        eprintln!("SKIPPED: `{path}` is not installed; `cargo xtask test` installs it");
-    }
-    found
-}
+use crate::setting::{Done, Setting, finish, tool};
 
 fn arch() -> &'static str {
     if std::env::consts::ARCH == "aarch64" {

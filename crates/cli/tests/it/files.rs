@@ -46,6 +46,93 @@ fn only_plain_files_come_out_with_plain_modes() {
 }
 
 #[test]
+fn what_a_program_emits_is_told_first_and_copied_out() {
+    let setting = Setting::new();
+    setting.write("in.csv", "1,2\n");
+    setting.write("other.csv", "3\n");
+    for (file, source) in [
+        (
+            "main.ts",
+            "files.write('a.txt', 'a'); emit('in.csv'); emit({ n: [1] }, { name: 'out/n.json' }); emit(new Uint8Array([0, 255]), { name: 'z', type: 'x/y' })",
+        ),
+        (
+            "main.py",
+            "files.write('a.txt', 'a')\nemit('in.csv')\nemit({'n': [1]}, name='out/n.json')\nemit(bytes([0, 255]), name='z', type='x/y')",
+        ),
+    ] {
+        setting.write(file, source);
+        let args = [
+            "run",
+            "--json",
+            "--file",
+            "in.csv",
+            "--file",
+            "other.csv",
+            "--out",
+            file.trim_start_matches("main."),
+            file,
+        ];
+        let object = setting.json(&args);
+        assert_eq!(object["status"], json!("completed"), "{object}");
+        let mut files = object["files"].clone();
+        for file in files.as_array_mut().unwrap() {
+            assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
+            file.as_object_mut().unwrap().remove("sha256");
+        }
+        let expected = json!([
+            { "path": "in.csv", "bytes": 4, "change": "same", "emitted": true, "type": "text/csv" },
+            { "path": "out/n.json", "bytes": 9, "change": "created", "emitted": true, "type": "application/json" },
+            { "path": "z", "bytes": 2, "change": "created", "emitted": true, "type": "x/y" },
+            { "path": "a.txt", "bytes": 1, "change": "created" },
+        ]);
+        assert_eq!(files, expected);
+        let out = setting.work().join(file.trim_start_matches("main."));
+        assert_eq!(names(&out), ["a.txt", "in.csv", "out", "z"]);
+        assert_eq!(fs::read_to_string(out.join("out/n.json")).unwrap(), r#"{"n":[1]}"#);
+        assert_eq!(fs::read(out.join("z")).unwrap(), [0, 255]);
+        let session = object["session_id"].as_str().unwrap();
+        let events = setting.run(&["audit", "show", "--json", session]);
+        assert!(
+            events.stdout.contains("files_out") && events.stdout.contains("in.csv"),
+            "{events:?}"
+        );
+    }
+    let done = setting.run(&["run", "--file", "in.csv", "main.ts"]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), ""), "{done:?}");
+    let notice = "`out/n.json` (application/json, 9 B) is emitted: `--out DIR` copies it out";
+    assert!(done.stderr.contains(notice), "{done:?}");
+}
+
+#[test]
+fn what_must_not_go_out_is_a_refusal_that_names_it() {
+    let setting = Setting::new();
+    setting.write(
+        "main.ts",
+        "emit('SECRET=1', { name: '.env' }); emit('fine', { name: 'ok.txt' })",
+    );
+    let object = setting.json(&["run", "--json", "--out", "out", "main.ts"]);
+    let held = json!([{ "kind": "file", "detail": ".env: fs.deny", "rule": "fs.deny" }]);
+    assert_eq!(
+        (&object["status"], &object["violations"]),
+        (&json!("completed"), &held),
+        "{object}"
+    );
+    assert_eq!(names(&setting.work().join("out")), ["ok.txt"]);
+    let session = object["session_id"].as_str().unwrap();
+    let events = setting.run(&["audit", "show", "--json", session]);
+    assert!(events.stdout.contains(".env: fs.deny"), "{events:?}");
+    for (name, source) in [("bad.ts", "emit('../x')"), ("bad.py", "emit('../x')")] {
+        setting.write(name, source);
+        let object = setting.json(&["run", "--json", name]);
+        let message = object["error"]["message"].as_str().unwrap();
+        assert!(message.contains("emit: `../x`: it is not below /workspace"), "{object}");
+        assert_eq!(object["exit_code"], json!(1));
+    }
+    let done = setting.run(&["exec", "--", "sh", "-c", "emit x"]);
+    assert_eq!(done.code, Some(127), "{done:?}");
+}
+
+#[test]
 fn nothing_is_written_through_a_link_in_the_out_folder() {
     let setting = Setting::new();
     let target = setting.write("target.txt", "untouched");

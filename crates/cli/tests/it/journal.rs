@@ -101,17 +101,50 @@ fn a_changed_record_is_named() {
 }
 
 #[test]
+fn what_a_dead_process_left_and_fits_nowhere_stops_no_start_and_is_told() {
+    let setting = Setting::new();
+    setting.run(&["exec", "--", "true"]);
+    assert_eq!(setting.run(&["audit", "verify"]).code, Some(0));
+    let lease = ringfence_journal::LeaseId::generate().unwrap();
+    std::fs::create_dir(setting.home().join(format!("run/{lease}.ahead"))).unwrap();
+    let done = setting.run(&["exec", "--", "true"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let aside = setting.home().join(format!("run/{lease}.rejected"));
+    let done = setting.run(&["audit", "verify"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.starts_with("unbroken: "), "{}", done.stdout);
+    assert!(done.stderr.contains(aside.to_str().unwrap()), "{}", done.stderr);
+    let verified = setting.json(&["audit", "verify", "--json"]);
+    assert_eq!(
+        (&verified["ok"], &verified["set_aside"]),
+        (&json!(false), &json!([aside]))
+    );
+    let done = setting.run(&["doctor"]);
+    assert!(done.stdout.contains("1 file of records put aside"), "{}", done.stdout);
+    std::fs::remove_dir(aside).unwrap();
+    assert_eq!(setting.run(&["audit", "verify"]).code, Some(0));
+    assert!(!setting.run(&["doctor"]).stdout.contains("put aside"));
+}
+
+#[test]
 fn a_refused_run_is_written_down_too() {
     let setting = Setting::new();
-    let object = setting.json(&["exec", "--json", "--set", "data.secrets=redact", "--", "true"]);
+    let object = setting.json(&[
+        "exec",
+        "--json",
+        "--set",
+        "fs.mounts=[{path: /shared, access: rw, from: /tmp}]",
+        "--",
+        "true",
+    ]);
     assert_eq!(
         (&object["status"], &object["error"]["rule"]),
-        (&json!("refused"), &json!("data.secrets"))
+        (&json!("refused"), &json!("fs.mounts[/shared].access"))
     );
     let done = setting.run(&["audit", "tail"]);
     assert!(
         done.stdout
-            .contains("refused           policy.unbuilt by `data.secrets`"),
+            .contains("refused           policy.unbuilt by `fs.mounts[/shared].access`"),
         "{}",
         done.stdout
     );

@@ -47,6 +47,7 @@ fn tried() -> Vec<Kind> {
             files: Vec::new(),
             limits: Limits::default(),
             client: None,
+            parent: None,
         },
         Kind::EgressStarted {
             number: 1,
@@ -104,6 +105,7 @@ fn session(setting: &Setting) -> SessionId {
             enforcement: Vec::new(),
             durable: false,
             uid: None,
+            keeping: None,
         };
         store.open_session(&lease, opening).await.unwrap();
         for kind in tried() {

@@ -154,6 +154,7 @@ fn nothing_left(setting: &Setting, name: &str) {
             .collect()
     };
     assert_eq!(names("workspaces"), Vec::<String>::new(), "{name}");
+    assert_eq!(names("scratch"), Vec::<String>::new(), "{name}");
     for lease in names("run") {
         let id = lease.split('.').next().unwrap_or_default().to_owned();
         assert_eq!(groups_with(&id), Vec::<std::path::PathBuf>::new(), "{name}");

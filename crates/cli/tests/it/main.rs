@@ -6,21 +6,32 @@
     reason = "tests start the program and read how it was given"
 )]
 
+mod approvals;
 mod clients;
+mod data;
+mod data_served;
+mod durable;
 mod egress;
 mod files;
 mod hostile;
 mod journal;
 mod learn;
 mod limits;
+mod login;
 mod mcpsec;
 mod messages;
 mod policy;
 mod programs;
+mod real;
+mod replays;
 mod serve;
 mod serving;
 mod setting;
 mod sinks;
+mod skill_use;
+mod skills;
 mod token;
 mod tools;
+mod types;
 mod vault;
+mod workspaces;

@@ -83,7 +83,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (
             &["run", "a.ts", "--session", "s_1"],
             126,
-            "a session outlives a command only under `serve`",
+            "session `s_1` would end with this command: its policy keeps nothing\nrule: fs.mounts.keep\nhint: write `keep: true`",
         ),
         (
             &["run", "a.ts", "--file", "nope"],
@@ -249,6 +249,32 @@ fn doctor_says_what_holds_here() {
 }
 
 #[test]
+fn doctor_says_of_each_tool_server_what_helps() {
+    let setting = Setting::new();
+    let servers = "servers:\n  outside: { command: x }\n  inside: { command: x, policy: default, autoApprove: [a] }\n";
+    setting.write("ringfence.yaml", servers);
+    let object = setting.json(&["doctor", "--json", "--config", "ringfence.yaml"]);
+    let findings = object["findings"].as_array().unwrap().iter();
+    let findings = findings.filter(|one| one["what"] == "tool server");
+    let found: Vec<(&str, &str)> = findings
+        .map(|one| (one["detail"].as_str().unwrap(), one["hint"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (
+                "server `outside` runs on the host, outside of any sandbox",
+                "give its entry a `policy` to run it in a sandbox of its own"
+            ),
+            (
+                "server `inside`: `autoApprove` has no meaning here",
+                "remove the key, which other clients know"
+            ),
+        ]
+    );
+}
+
+#[test]
 fn the_demo_blocks_six_attempts_and_keeps_nothing() {
     let setting = Setting::new();
     let mut command = setting.command(&["demo"]);
@@ -259,7 +285,7 @@ fn the_demo_blocks_six_attempts_and_keeps_nothing() {
     assert_eq!(done.stdout.matches("  refused  ").count(), 2, "{}", done.stdout);
     assert!(
         done.stdout.contains("Scarlet Egret Instruments")
-            && done.stdout.contains("98.8 % less")
+            && done.stdout.contains("97.9 % less")
             && done.stdout.contains("the chain is unbroken"),
         "{}",
         done.stdout

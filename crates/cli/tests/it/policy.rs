@@ -9,7 +9,7 @@ fn check_lists_the_examples_and_what_is_not_built() {
     let setting = Setting::new();
     setting.write(
         "mine.yaml",
-        "net: { enabled: true, allowlist: [example.org] }\ndata: { secrets: redact }\nexamples:\n  - { host: example.org, expect: allow }\n  - { path: /workspace/a, access: rw, expect: allow }\n",
+        "net: { enabled: true, allowlist: [example.org] }\nfs: { mounts: [{ path: /shared, access: rw, from: /tmp }] }\nexamples:\n  - { host: example.org, expect: allow }\n  - { path: /workspace/a, access: rw, expect: allow }\n",
     );
     let done = setting.run(&["policy", "check", "mine.yaml"]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -19,12 +19,12 @@ fn check_lists_the_examples_and_what_is_not_built() {
     );
     assert_eq!(
         done.stderr,
-        "notice: `data.secrets` needs redaction of secrets, which this version does not have, so a session with this policy is refused; leave the key out\n"
+        "notice: `fs.mounts[/shared].access` needs writable host folders, which this version does not have, so a session with this policy is refused; set `access: ro` and take files out with `--out`\n"
     );
     let object = setting.json(&["policy", "check", "mine.yaml", "--json"]);
     assert_eq!(
         (&object["ok"], &object["unbuilt"][0]["key"]),
-        (&json!(true), &json!("data.secrets"))
+        (&json!(true), &json!("fs.mounts[/shared].access"))
     );
 }
 

@@ -271,3 +271,48 @@ fn a_collector_gets_a_span_of_every_run_below_the_clients_own() {
     let last = spans.recv_timeout(PATIENCE).unwrap();
     assert_eq!((last.get("parentSpanId"), &last["status"]["code"]), (None, &json!(1)));
 }
+
+#[test]
+fn what_waits_for_a_person_outlives_a_killed_server_and_calls_each_tool_once() {
+    let setting = crate::approvals::setting();
+    let start = || Server::start(&setting, &["--servers", "servers.json", "--policy", "policy.yaml"]);
+    let server = start();
+    let (_, secret) = token(&setting, "agent");
+    let (_, operator) = token(&setting, "operator");
+    let code = "const all = await Promise.allSettled(['ann', 'bob'].map(to => tools.mail.send({ to }))); \
+        all.map(one => one.status === 'fulfilled' ? one.value : one.reason.code)";
+    let body = json!({ "language": "typescript", "code": code }).to_string();
+    let (status, run) = ask(server.address, &secret, "POST", "/api/v1/runs", "", &body);
+    assert_eq!((status, &run["status"]), (202, &json!("waiting_approval")), "{run}");
+    let questions = crate::approvals::waiting(&setting, 2);
+    server.signal(rustix::process::Signal::KILL);
+    drop(wait(server.child, PATIENCE));
+    let session = run["session_id"].as_str().unwrap();
+    let shown = setting.run(&["session", "show", session]).stdout;
+    assert!(
+        shown.contains("once answered, it goes on under `ringfence serve`"),
+        "{shown}"
+    );
+    let to = |name: &str| {
+        questions.iter().find(|one| one["arguments"]["to"] == name).unwrap()["id"]
+            .as_str()
+            .unwrap()
+    };
+    let approved = setting.run(&["approvals", "approve", to("ann")]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let server = start();
+    let path = format!("/api/v1/approvals/{}/deny", to("bob"));
+    assert_eq!(ask(server.address, &secret, "POST", &path, "", "").0, 403);
+    let (status, denied) = ask(server.address, &operator, "POST", &path, "", r#"{"note":"no"}"#);
+    assert_eq!(status, 200, "{denied}");
+    let path = format!("/api/v1/runs/{}?wait=2", run["execution_id"].as_str().unwrap());
+    let done = eventually("the run ends", || {
+        let (status, run) = ask(server.address, &secret, "GET", &path, "", "");
+        (status == 200).then_some(run)
+    });
+    assert_eq!(done["value"], json!(["sent to ann", "approval.denied"]), "{done}");
+    assert_eq!(crate::approvals::sent(&setting), ["send ann"]);
+    assert_eq!(server.end(), Some(0));
+    let checked = setting.run(&["audit", "verify"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}

@@ -42,7 +42,7 @@ pub(crate) fn serving() -> Setting {
 
 impl Setting {
     /// The arguments of `serve` in this setting.
-    fn serve_args(&self, more: &[&str]) -> Vec<String> {
+    pub(crate) fn serve_args(&self, more: &[&str]) -> Vec<String> {
         let file = |name: &str| self.work().join(name).to_string_lossy().into_owned();
         let (servers, policy) = (file("servers.json"), file("policy.yaml"));
         let args = ["serve", "--servers", &servers, "--policy", &policy];

@@ -207,3 +207,20 @@ pub(crate) fn processes_with(part: &str) -> Vec<u32> {
     })
     .collect()
 }
+
+/// Something installed below `target/tools`, or nothing, said aloud.
+pub(crate) fn tool(path: &str) -> Option<PathBuf> {
+    let here = std::env::current_exe().unwrap();
+    let target = here.ancestors().find(|folder| folder.join("tools").is_dir());
+    let Some(target) = target else {
+        eprintln!("SKIPPED: needs root to reach `target/tools`");
+        return None;
+    };
+    let found = Some(target.join("tools").join(path)).filter(|found| found.exists());
+    if found.is_none() {
+        let required = std::env::var("RINGFENCE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "`{path}` is not installed, and must be here");
+        eprintln!("SKIPPED: `{path}` is not installed; `cargo xtask test` installs it");
+    }
+    found
+}

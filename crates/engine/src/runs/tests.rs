@@ -1,3 +1,5 @@
+use ringfence_policy::{Ceiling, Draft};
+
 use super::*;
 
 fn me() -> Principal {
@@ -5,8 +7,18 @@ fn me() -> Principal {
 }
 
 fn added(runs: &Runs) -> Result<Arc<Run>, RunError> {
-    let (id, session) = (ExecutionId::generate().unwrap(), SessionId::generate().unwrap());
-    runs.add(id, session, me(), PathBuf::new()).map(|(run, _)| run)
+    let id = ExecutionId::generate().unwrap();
+    runs.add(id, through(), me(), PathBuf::new()).map(|(run, _)| run)
+}
+
+fn through() -> Through {
+    Through {
+        screen: Arc::default(),
+        policy: Arc::new(Draft::builtin().under(&Ceiling::own_word()).unwrap()),
+        rules: std::sync::Weak::new(),
+        draft: None,
+        session: SessionId::generate().unwrap(),
+    }
 }
 
 fn over(runs: &Runs, run: &Run) -> usize {
@@ -19,8 +31,8 @@ fn one_principal_has_so_many_at_once_and_another_has_its_own() {
     let runs = Runs::default();
     let all: Vec<_> = (0..MOST_AT_ONCE).map(|_| added(&runs).unwrap()).collect();
     assert!(matches!(added(&runs), Err(RunError::Crowded)));
-    let ids = (ExecutionId::generate().unwrap(), SessionId::generate().unwrap());
-    assert!(runs.add(ids.0, ids.1, Principal::Local(2), PathBuf::new()).is_ok());
+    let id = ExecutionId::generate().unwrap();
+    assert!(runs.add(id, through(), Principal::Local(2), PathBuf::new()).is_ok());
     over(&runs, &all[0]);
     assert!(added(&runs).is_ok());
 }
@@ -58,4 +70,26 @@ fn results_and_files_weigh() {
     ] {
         assert!(heavy.is_over(MOST));
     }
+}
+
+#[test]
+fn news_are_whole_lines_and_come_once() {
+    let mut printed = Printed::default();
+    printed.bytes.extend_from_slice(b"one\ntw");
+    assert_eq!(
+        printed.news(),
+        News {
+            text: "one\n".to_owned(),
+            from: 0
+        }
+    );
+    assert_eq!(printed.news(), News::default());
+    printed.bytes.extend_from_slice(b"o\n");
+    assert_eq!(
+        printed.news(),
+        News {
+            text: "one\ntwo\n".to_owned(),
+            from: 4
+        }
+    );
 }

@@ -13,6 +13,10 @@ const ME: Principal = Principal::Local(1);
 const LONG: Duration = Duration::from_mins(1);
 
 async fn engine(home: &Path, idle: Duration) -> Arc<Engine> {
+    engine_with(home, idle, ringfence_engine::Tools::default()).await
+}
+
+async fn engine_with(home: &Path, idle: Duration, checkers: ringfence_engine::Tools) -> Arc<Engine> {
     let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
     let front = Front {
         ceiling: Ceiling::of(&policy),
@@ -22,6 +26,7 @@ async fn engine(home: &Path, idle: Duration) -> Arc<Engine> {
     };
     let settings = Settings {
         front: Some(front),
+        checkers,
         ..super::settings(home)
     };
     Engine::serve(settings).await.unwrap()
@@ -53,7 +58,7 @@ fn shell(source: &str) -> Ask {
 }
 
 async fn ended(engine: &Arc<Engine>, who: Principal, ask: Ask) -> Arc<Execution> {
-    let id = engine.begin(who, ask).unwrap();
+    let id = engine.begin(who, ask).await.unwrap();
     match engine.wait(who, id, LONG).await.unwrap() {
         Progress::Ended(ending) => ending.unwrap(),
         Progress::Running(running) => panic!("{running:?}"),
@@ -78,6 +83,37 @@ async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
     }
     assert!(engine.pool_counts().hits >= 4, "{:?}", engine.pool_counts());
     assert!(engine.store().verify(|_| {}).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn what_a_type_checker_repeats_has_no_values() {
+    let checkers = ringfence_engine::Tools::below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"));
+    if checkers.tsc.is_none() {
+        println!("SKIPPED: no type checkers in `target/tools`: `cargo xtask test --only install` gets them");
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine_with(home.path(), LONG, checkers).await;
+    // Only a program that names tools or skills is checked.
+    let program = ask("const to: 'nobody' = 'ann.lee@example.com'; skills;");
+    let named = Ask {
+        session: Some("work".to_owned()),
+        ..program.clone()
+    };
+    for request in [program, named] {
+        let execution = ended(&engine, ME, request).await;
+        let error = execution.error.as_ref().unwrap();
+        assert_eq!(error.code, "program.types", "{error:?}");
+        let told = serde_json::to_string(&*execution).unwrap();
+        assert!(!told.contains("ann.lee"), "{told}");
+        assert!(execution.diagnostics[0].message.contains("‹email:"), "{told}");
+        let records = engine.store().show(execution.session_id).await.unwrap();
+        assert!(
+            records
+                .iter()
+                .any(|record| record.event().unwrap().kind.name() == "data_hidden")
+        );
+    }
 }
 
 #[tokio::test]
@@ -122,6 +158,36 @@ async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
     assert!(engine.end_session(ME, first.session_id).await.unwrap());
     let report = engine.store().verify(|_| {}).await.unwrap();
     assert!(report.is_ok());
+}
+
+#[tokio::test]
+async fn runs_of_one_session_take_turns() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let script = "[ -e busy ] && echo overlaps; touch busy; sleep 0.3; rm busy; echo x >> turns; wc -l < turns";
+    let mut begun = Vec::new();
+    for session in ["one", "one", "one", "other"] {
+        let request = Ask {
+            session: Some(session.to_owned()),
+            ..shell(script)
+        };
+        begun.push((session, engine.begin(ME, request).await.unwrap()));
+    }
+    let mut turns = Vec::new();
+    for (session, id) in begun {
+        let Progress::Ended(ending) = engine.wait(ME, id, LONG).await.unwrap() else {
+            panic!("{session} goes on");
+        };
+        let execution = ending.unwrap();
+        assert_eq!(execution.status, Status::Completed, "{:?}", execution.error);
+        turns.push((session, execution.stdout.trim().to_owned()));
+    }
+    turns.sort();
+    let of = |session: &'static str, turn: &str| (session, turn.to_owned());
+    assert_eq!(
+        turns,
+        [of("one", "1"), of("one", "2"), of("one", "3"), of("other", "1")]
+    );
 }
 
 #[tokio::test]
@@ -200,6 +266,7 @@ async fn what_goes_on_can_be_heard_and_ended() {
     let engine = engine(home.path(), LONG).await;
     let id = engine
         .begin(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
+        .await
         .unwrap();
     let mut heard = String::new();
     while !heard.contains("two") {
@@ -296,7 +363,7 @@ async fn a_session_that_another_process_stops_is_over() {
         session: Some("work".to_owned()),
         ..shell("sleep 60")
     };
-    let id = engine.begin(ME, request).unwrap();
+    let id = engine.begin(ME, request).await.unwrap();
     let Progress::Running(running) = engine.wait(ME, id, Duration::from_secs(1)).await.unwrap() else {
         panic!("it ended");
     };
@@ -321,10 +388,10 @@ async fn a_session_that_another_process_stops_is_over() {
 async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let soon = engine.begin(ME, shell("sleep 0.3; echo done")).unwrap();
-    let never = engine.begin(ME, shell("sleep 60")).unwrap();
+    let soon = engine.begin(ME, shell("sleep 0.3; echo done")).await.unwrap();
+    let never = engine.begin(ME, shell("sleep 60")).await.unwrap();
     engine.drain(Duration::from_secs(2)).await;
-    assert_eq!(engine.begin(ME, ask("1")).unwrap_err().code(), "server.closing");
+    assert_eq!(engine.begin(ME, ask("1")).await.unwrap_err().code(), "server.closing");
     for (id, status) in [(soon, Status::Completed), (never, Status::Cancelled)] {
         assert_eq!(engine.store().execution(id).await.unwrap().unwrap().status, status);
     }

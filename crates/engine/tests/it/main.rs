@@ -12,6 +12,8 @@ use ringfence_sandbox::Language;
 use ringfence_store::{Sessions, Target};
 
 mod front;
+mod skills;
+mod standing;
 
 async fn engine(home: &Path) -> Engine {
     Engine::open(settings(home)).await.unwrap()
@@ -90,14 +92,17 @@ async fn what_is_not_built_is_refused_when_a_session_opens() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path()).await;
     let execution = engine
-        .run(typescript("1", &[("data.secrets", "redact")]), &mut ())
+        .run(
+            typescript("1", &[("fs.mounts", "[{path: /shared, access: rw, from: /tmp}]")]),
+            &mut (),
+        )
         .await
         .unwrap();
     assert_eq!((execution.status, execution.exit_code), (Status::Refused, 126));
     let error = execution.error.as_ref().unwrap();
     assert_eq!(
         (error.code.as_str(), error.rule.as_deref()),
-        ("policy.unbuilt", Some("data.secrets"))
+        ("policy.unbuilt", Some("fs.mounts[/shared].access"))
     );
     assert_eq!(
         kinds(&engine, &execution).await,

@@ -13,12 +13,12 @@ use tokio_rustls::TlsAcceptor;
 use super::Egress;
 use super::dial::dial;
 use super::generation::Crossing;
-use super::inspect;
 use super::judge;
 use super::refuse::{self, Denial};
 use super::relay::relay;
 use super::resolve::Resolved;
 use super::rewind::{Rewind, Stream};
+use super::serve;
 use super::sniff::{self, Spoken, sniff};
 use super::socks;
 use super::tls::HANDSHAKE;
@@ -234,8 +234,8 @@ impl Egress {
         };
         let origin = Origin::of(&tunnel.request(Scheme::Https));
         match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => inspect::two(self, stream, origin).await,
-            _ => inspect::one(self, stream, Some(origin)).await,
+            Some(b"h2") => serve::two(self, stream, origin).await,
+            _ => serve::one(self, stream, Some(origin)).await,
         }
     }
 
@@ -248,7 +248,7 @@ impl Egress {
             part(stream, &denial.bytes()).await;
             return;
         }
-        inspect::one(self, stream, Some(Origin::of(&request))).await;
+        serve::one(self, stream, Some(Origin::of(&request))).await;
     }
 
     async fn start(&self, to: &Target, resolved: &Resolved, rule: &str) -> Result<u64, ()> {

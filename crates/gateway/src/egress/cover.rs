@@ -11,10 +11,11 @@ use bytes::{Buf, Bytes};
 use http::header::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::body::{Body, Fault};
 use super::passage::Passage;
+use super::through::writes_through;
 use crate::credential::{Mask, StandIns};
 
 /// At most this much of a stream is read at a time.
@@ -193,16 +194,4 @@ impl<S: AsyncRead + Unpin> AsyncRead for Covered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Covered<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-}
+writes_through!(Covered, inner);

@@ -1,9 +1,14 @@
 //! The variables by which programs find the proxy and trust its certificates.
 
-/// Where the proxy listens inside every sandbox.
-pub(super) const PORT: u16 = 3128;
-/// Where the certificates to trust are inside every sandbox.
-const TRUST: &str = "/run/ringfence/ca.pem";
+/// Where a program finds the way out; whoever makes its place knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Whereabouts<'a> {
+    /// The proxy's port on the program's own loopback.
+    pub port: u16,
+    /// The file with the certificates to trust.
+    pub trust: &'a str,
+}
+
 /// What is not asked of a proxy.
 const LOCAL: &str = "localhost,127.0.0.1,::1";
 /// How programs are told what to trust: each has its own name for it.
@@ -22,8 +27,8 @@ const TRUSTING: [&str; 11] = [
 ];
 
 /// The proxy's variables, and those of its certificates.
-pub(super) fn variables(trust: bool) -> Vec<(String, String)> {
-    let http = format!("http://127.0.0.1:{PORT}");
+pub(super) fn variables(at: Whereabouts<'_>, trusts: bool) -> Vec<(String, String)> {
+    let http = format!("http://127.0.0.1:{}", at.port);
     let mut variables = Vec::new();
     let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
     for (name, value) in [
@@ -38,8 +43,8 @@ pub(super) fn variables(trust: bool) -> Vec<(String, String)> {
     }
     // Node reads the proxy variables only when it is told to.
     set("NODE_USE_ENV_PROXY", "1");
-    for name in TRUSTING.iter().filter(|_| trust) {
-        set(name, TRUST);
+    for name in TRUSTING.iter().filter(|_| trusts) {
+        set(name, at.trust);
     }
     variables
 }

@@ -10,9 +10,8 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use ringfence_journal::{RecordError, Target};
 use ringfence_policy::Scheme;
 use tokio::io::AsyncWriteExt as _;
@@ -24,13 +23,11 @@ use super::Egress;
 use super::body::{self, Body};
 use super::forward;
 use super::generation::{Crossing, Place};
-use super::guard::{Fault, Guard};
-use super::head;
+use super::guard::Fault;
 use super::judge;
 use super::passage::Passage;
 use super::refuse::{self, Denial};
 use super::relay::IDLE;
-use super::rewind::Stream;
 use super::tls::Inside;
 use super::upgrade;
 use super::upstream::{self, Link, Origin, Pool};
@@ -38,13 +35,9 @@ use super::want::{self, Want};
 use crate::credential::Misuse;
 use crate::refusal::Refusal;
 
-/// Requests at once on one connection of HTTP/2.
-const STREAMS: u32 = 32;
 /// How much of a refused request's body is read and forgotten, and for how long.
 const IGNORED: usize = 16 << 20;
 const IGNORING: Duration = Duration::from_secs(5);
-/// Bytes of HTTP/2 that may be under way on one connection, or on one of its streams.
-pub(super) const WINDOW: u32 = 1 << 20;
 
 /// One connection of a program on which requests are seen.
 #[derive(Debug)]
@@ -56,7 +49,7 @@ pub(super) struct Exchange {
     fault: Fault,
     requests: AtomicU64,
     /// Told when something on this connection must end and does not: then the whole connection ends.
-    line: Arc<Notify>,
+    pub(super) line: Arc<Notify>,
     /// What goes on when requests are over, such as a WebSocket; it ends with this connection.
     pub(super) carried: Mutex<JoinSet<()>>,
 }
@@ -87,56 +80,8 @@ impl<D: Into<Denial>> From<D> for Unanswered {
     }
 }
 
-/// Serves HTTP/1 until the program goes away.
-pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, inside: Option<Origin>) {
-    let (guard, fault) = Guard::new(stream);
-    let exchange = Exchange::new(egress, inside, fault);
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(None)
-        .max_headers(head::LINES)
-        .max_buf_size(2 * head::MOST)
-        .half_close(true)
-        .auto_date_header(false);
-    let answering = Arc::clone(&exchange);
-    let service = service_fn(move |request| Arc::clone(&answering).answer(request));
-    let served = builder.serve_connection(TokioIo::new(guard), service).with_upgrades();
-    tokio::select! {
-        served = served => broken(served),
-        () = exchange.line.notified() => return,
-    }
-    let carried = std::mem::take(&mut *exchange.carried.lock().unwrap_or_else(PoisonError::into_inner));
-    carried.join_all().await;
-}
-
-/// Serves HTTP/2 until the program goes away.
-pub(super) async fn two(egress: &Arc<Egress>, stream: impl Stream + 'static, inside: Origin) {
-    let exchange = Exchange::new(egress, Some(inside), Fault::default());
-    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(u32::try_from(head::MOST).unwrap_or(u32::MAX))
-        .auto_date_header(false);
-    let answering = Arc::clone(&exchange);
-    let service = service_fn(move |request| Arc::clone(&answering).answer(request));
-    tokio::select! {
-        served = builder.serve_connection(TokioIo::new(stream), service) => broken(served),
-        () = exchange.line.notified() => {}
-    }
-}
-
-fn broken(served: hyper::Result<()>) {
-    if let Err(error) = served {
-        tracing::debug!(%error, "a program's connection broke off");
-    }
-}
-
 impl Exchange {
-    fn new(egress: &Arc<Egress>, inside: Option<Origin>, fault: Fault) -> Arc<Exchange> {
+    pub(super) fn new(egress: &Arc<Egress>, inside: Option<Origin>, fault: Fault) -> Arc<Exchange> {
         Arc::new(Exchange {
             egress: Arc::clone(egress),
             inside,
@@ -149,7 +94,7 @@ impl Exchange {
     }
 
     /// Answers one request, whatever comes of it.
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
         // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
         let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
         let near = request.extensions().get::<OnUpgrade>().cloned();
@@ -224,9 +169,13 @@ impl Exchange {
             return self.refuse(&self.nowhere(), refusal.into()).await;
         }
         let want = match want::read(&parts, self.inside.as_ref()) {
-            Ok(want) => want,
+            Ok(mut want) => {
+                self.egress.hide(&mut want.target).await;
+                want
+            }
             Err(unread) => {
-                let (to, denial) = *unread;
+                let (mut to, denial) = *unread;
+                self.egress.hide(&mut to).await;
                 return self.refuse(&to, denial).await;
             }
         };

@@ -13,9 +13,9 @@ use ringfence_policy::{Host, HostRequest, Scheme};
 
 use super::body::Body;
 use super::dial::dial;
-use super::inspect;
 use super::refuse;
 use super::rewind::Stream;
+use super::serve;
 use super::tls::{Inside, Roots};
 use crate::refusal::Refusal;
 
@@ -218,8 +218,8 @@ async fn one(stream: impl Stream + 'static) -> hyper::Result<Sender> {
 async fn two(stream: impl Stream + 'static) -> hyper::Result<Sender> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
-        .initial_stream_window_size(inspect::WINDOW)
-        .initial_connection_window_size(inspect::WINDOW);
+        .initial_stream_window_size(serve::WINDOW)
+        .initial_connection_window_size(serve::WINDOW);
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -28,7 +28,8 @@ pub(super) struct Want {
 pub(super) fn target(scheme: Scheme, host: &str, port: u16) -> Target {
     Target {
         scheme: Text::clean(judge::scheme(scheme)),
-        host: Text::clean(host),
+        // A name and password before the host are nobody's to read.
+        host: Text::clean(host.rsplit_once('@').map_or(host, |(_, host)| host)),
         port,
         method: None,
         path: None,

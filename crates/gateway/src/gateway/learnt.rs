@@ -52,6 +52,13 @@ impl Learnt {
         }
     }
 
+    /// Whether more results of a tool are looked at.
+    pub(crate) fn still_learns(&self, tool: &Tool) -> bool {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = tools.get(tool.name.as_str());
+        seen.is_none_or(|seen| seen.looked < ENOUGH || seen.digest != tool.digest.to_string())
+    }
+
     /// Learns from one result.
     pub(crate) fn learn(&self, tool: &Tool, result: &Value) {
         let digest = tool.digest.to_string();

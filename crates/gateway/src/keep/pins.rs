@@ -66,6 +66,12 @@ struct Pin {
     since: u64,
 }
 
+impl Pin {
+    fn since(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(self.since)
+    }
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -102,9 +108,7 @@ impl Pins {
         let mut document = self.read()?;
         let answer = match document.tools.get(name) {
             Some(pin) if pin.digest == digest => Pinned::Same,
-            Some(pin) => Pinned::Changed {
-                since: UNIX_EPOCH + Duration::from_secs(pin.since),
-            },
+            Some(pin) => Pinned::Changed { since: pin.since() },
             None => {
                 document.tools.insert(name.to_owned(), now(digest));
                 self.write(&document)?;
@@ -125,6 +129,21 @@ impl Pins {
         self.write(&document)?;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = document.tools;
         Ok(())
+    }
+
+    /// The digest of a tool's pin, and since when it has it.
+    pub(super) fn of(&self, name: &str) -> Result<Option<(String, SystemTime)>, PinError> {
+        let mut document = self.read()?;
+        Ok(document.tools.remove(name).map(|pin| {
+            let since = pin.since();
+            (pin.digest, since)
+        }))
+    }
+
+    /// The digest of every pin.
+    pub(crate) fn digests(&self) -> Result<BTreeMap<String, String>, PinError> {
+        let pins = self.read()?.tools.into_iter();
+        Ok(pins.map(|(name, pin)| (name, pin.digest)).collect())
     }
 
     fn lock(&self) -> Result<File, PinError> {

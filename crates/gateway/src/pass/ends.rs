@@ -5,42 +5,72 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_journal::{Event, RecordError, Recorder};
+use ringfence_journal::{Entry, Event, KeepingRecorder, RecordError, Recorder};
 
 /// The longest that an end waits for another record to go with.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// Ends that wait.
+/// An event and what is kept with it.
 #[derive(Debug)]
-pub(crate) struct Ends<R> {
-    recorder: R,
-    waiting: Arc<Mutex<Waiting>>,
+pub(crate) struct Kept(pub(crate) Event, pub(crate) Vec<Entry>);
+
+/// Whoever writes such a thing down.
+pub(crate) trait Writes<T>: Send + Sync {
+    fn put(&self, written: T) -> impl Future<Output = Result<(), RecordError>> + Send;
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    events: Vec<Event>,
+impl<R: Recorder> Writes<Event> for R {
+    async fn put(&self, event: Event) -> Result<(), RecordError> {
+        self.record(event).await.map(drop)
+    }
+}
+
+impl<R: KeepingRecorder> Writes<Kept> for R {
+    async fn put(&self, Kept(event, entries): Kept) -> Result<(), RecordError> {
+        let written = if entries.is_empty() {
+            self.record(event).await
+        } else {
+            self.record_keeping(event, entries).await
+        };
+        written.map(drop)
+    }
+}
+
+/// Ends that wait.
+#[derive(Debug)]
+pub(crate) struct Ends<R, T = Event> {
+    recorder: R,
+    waiting: Arc<Mutex<Waiting<T>>>,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    ends: Vec<T>,
     /// Somebody comes for them when the moment is over.
     fetched: bool,
     failed: Option<RecordError>,
 }
 
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock<T>(waiting: &Mutex<Waiting<T>>) -> MutexGuard<'_, Waiting<T>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<R: Recorder + Clone + 'static> Ends<R> {
-    pub(crate) fn new(recorder: R) -> Ends<R> {
+impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
+    pub(crate) fn new(recorder: R) -> Ends<R, T> {
         Ends {
             recorder,
-            waiting: Arc::default(),
+            waiting: Arc::new(Mutex::new(Waiting {
+                ends: Vec::new(),
+                fetched: false,
+                failed: None,
+            })),
         }
     }
 
     /// One more end.
-    pub(crate) fn add(&self, event: Event) {
+    pub(crate) fn add(&self, end: T) {
         let mut waiting = lock(&self.waiting);
-        waiting.events.push(event);
+        waiting.ends.push(end);
         if std::mem::replace(&mut waiting.fetched, true) {
             return;
         }
@@ -64,9 +94,9 @@ impl<R: Recorder + Clone + 'static> Ends<R> {
     }
 }
 
-async fn write<R: Recorder>(recorder: &R, waiting: &Mutex<Waiting>) -> Result<(), RecordError> {
-    let events = std::mem::take(&mut lock(waiting).events);
-    let written = futures::future::join_all(events.into_iter().map(|event| recorder.record(event))).await;
+async fn write<T, R: Writes<T>>(recorder: &R, waiting: &Mutex<Waiting<T>>) -> Result<(), RecordError> {
+    let ends = std::mem::take(&mut lock(waiting).ends);
+    let written = futures::future::join_all(ends.into_iter().map(|end| recorder.put(end))).await;
     let failed = written.into_iter().find_map(Result::err);
     let mut waiting = lock(waiting);
     if let Some(error) = failed {

@@ -1,35 +1,169 @@
-//! How often: every rule with a rate counts the calls it let through.
+//! How often: every rate is a bucket of so many calls, which fills evenly over its window. A call counts under all of its rates
+//! or, when one of them is used up, under none: whoever hammers on a full one does not empty the others.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{NotKeyed, StateStore};
+use governor::{Quota, RateLimiter};
 use ringfence_policy::{Rate, Rule};
 
-/// The calls of one session, by the rules that count them.
-#[derive(Debug, Default)]
-pub(super) struct Rates(HashMap<String, VecDeque<Instant>>);
+/// A rate and what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Metered {
+    pub(super) rule: Rule,
+    /// Which of the things that the rule counts one by one; empty where it counts all together.
+    pub(super) of: String,
+    pub(super) rate: Rate,
+}
+
+/// A rate that is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Full {
+    pub(super) rule: Rule,
+    pub(super) rate: Rate,
+    /// When it has room again.
+    pub(super) wait: Duration,
+}
+
+type Bucket = RateLimiter<NotKeyed, Level, Hand, NoOpMiddleware<Nanos>>;
+
+/// How far back a call still counts: no window is longer.
+const BACK: Duration = Duration::from_hours(1);
+
+/// Calls by the rates that count them.
+#[derive(Debug)]
+pub(super) struct Rates {
+    /// This long after [`BACK`] it is now.
+    began: Instant,
+    hand: Hand,
+    buckets: HashMap<(String, String, Rate), Bucket>,
+    trying: Arc<AtomicBool>,
+}
+
+impl Default for Rates {
+    fn default() -> Rates {
+        Rates {
+            began: Instant::now(),
+            hand: Hand::default(),
+            buckets: HashMap::new(),
+            trying: Arc::default(),
+        }
+    }
+}
 
 impl Rates {
-    /// Counts a call under all of `rates`, or none of them: answers the rule that is used up and when it has room again.
-    pub(super) fn take(&mut self, rates: &[(Rule, Rate)], now: Instant) -> Result<(), (Rule, Rate, Duration)> {
-        for (rule, rate) in rates {
-            let calls = self.0.entry(rule.as_str().to_owned()).or_default();
-            let window = rate.per().window();
-            while calls.front().is_some_and(|at| now.duration_since(*at) >= window) {
-                calls.pop_front();
-            }
-            let full = calls.len() >= usize::try_from(rate.count()).unwrap_or(usize::MAX);
-            if let (true, Some(first)) = (full, calls.front()) {
-                return Err((rule.clone(), *rate, window.saturating_sub(now.duration_since(*first))));
-            }
-            if full {
-                return Err((rule.clone(), *rate, window));
+    /// Whether each has room for one more call; nothing is counted.
+    pub(super) fn room(&mut self, metered: &[Metered], now: Instant) -> Result<(), Full> {
+        self.each(metered, now, true)
+    }
+
+    /// Counts a call under each. To be asked for room first.
+    pub(super) fn count(&mut self, metered: &[Metered], now: Instant) -> Result<(), Full> {
+        self.each(metered, now, false)
+    }
+
+    /// Counts a call that was made so long before there were these rates; to be told of the oldest first. It was made, so it
+    /// counts as far as there is room.
+    pub(super) fn remember(&mut self, metered: &[Metered], ago: Duration) {
+        if let Some(at) = BACK.checked_sub(ago) {
+            for one in metered {
+                // What is used up stays so.
+                let _ = self.each_at(std::slice::from_ref(one), at, false);
             }
         }
-        for (rule, _) in rates {
-            self.0.entry(rule.as_str().to_owned()).or_default().push_back(now);
+    }
+
+    fn each(&mut self, metered: &[Metered], now: Instant, trying: bool) -> Result<(), Full> {
+        self.each_at(metered, self.at(now), trying)
+    }
+
+    fn at(&self, now: Instant) -> Duration {
+        BACK + now.saturating_duration_since(self.began)
+    }
+
+    fn each_at(&mut self, metered: &[Metered], at: Duration, trying: bool) -> Result<(), Full> {
+        self.hand.set(at);
+        self.trying.store(trying, Ordering::Relaxed);
+        for Metered { rule, of, rate } in metered {
+            let (hand, trying) = (&self.hand, &self.trying);
+            let key = (rule.as_str().to_owned(), of.clone(), *rate);
+            let bucket = self.buckets.entry(key).or_insert_with(|| {
+                let level = Level {
+                    level: Mutex::default(),
+                    trying: Arc::clone(trying),
+                };
+                RateLimiter::new(quota(*rate), level, hand.clone())
+            });
+            bucket.check().map_err(|full| Full {
+                rule: rule.clone(),
+                rate: *rate,
+                wait: full.wait_time_from(bucket.clock().now()),
+            })?;
         }
         Ok(())
+    }
+
+    /// Forgets what is as if it had never been used.
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        let last = Duration::from_nanos(self.hand.now().as_u64());
+        let longest = self.buckets.keys().map(|(_, _, rate)| rate.per().window()).max();
+        self.at(now).saturating_sub(last) > longest.unwrap_or_default()
+    }
+}
+
+fn quota(rate: Rate) -> Quota {
+    let count = NonZeroU32::new(rate.count()).unwrap_or(NonZeroU32::MIN);
+    let one = (rate.per().window() / count.get()).max(Duration::from_nanos(1));
+    // A period of at least a nanosecond is always one.
+    Quota::with_period(one).map_or(Quota::per_hour(NonZeroU32::MIN), |quota| quota.allow_burst(count))
+}
+
+/// The time that all buckets of a set read.
+#[derive(Debug, Clone, Default)]
+struct Hand(Arc<AtomicU64>);
+
+impl Hand {
+    fn set(&self, since: Duration) {
+        let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Hand {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// How full a bucket is; while it is only tried, it stays so.
+#[derive(Debug)]
+struct Level {
+    level: Mutex<Option<Nanos>>,
+    trying: Arc<AtomicBool>,
+}
+
+impl StateStore for Level {
+    type Key = NotKeyed;
+
+    fn measure_and_replace<T, F, E>(&self, _key: &NotKeyed, measure: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let (answer, new) = measure(*level)?;
+        if !self.trying.load(Ordering::Relaxed) {
+            *level = Some(new);
+        }
+        Ok(answer)
     }
 }
 

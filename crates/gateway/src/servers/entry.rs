@@ -162,6 +162,11 @@ impl<'a> Reader<'a> {
             Some(policy) => Place::Sandbox(policy.to_owned()),
         };
         let cwd = self.optional(keys, "cwd").map(|cwd| self.base.join(cwd));
+        if cwd.is_some() && place != Place::Host {
+            self.wrong(
+                "`cwd` does not go with `policy`: its sandbox begins in `/workspace`, and its mounts say what is there",
+            );
+        }
         Some(Source::Program(Program {
             command,
             args,

@@ -60,6 +60,10 @@ fn what_is_wrong_names_the_server_and_the_key() {
         "server `one`: `args` must be a list of texts",
     );
     check(
+        r#"{"command": "x", "policy": "small", "cwd": "there"}"#,
+        "server `one`: `cwd` does not go with `policy`: its sandbox begins in `/workspace`, and its mounts say what is there",
+    );
+    check(
         r#"{"command": "x", "env": {"A": null}}"#,
         "server `one`: `env.A` must be a text",
     );
@@ -132,4 +136,12 @@ fn plain_http_is_for_this_machine_alone() {
     ] {
         assert_eq!(entry::safe(&Url::parse(url).unwrap()), ok, "{url}");
     }
+}
+
+#[test]
+fn no_server_is_called_skills() {
+    let error = parse(r#"{"mcpServers": {"skills": {"command": "x"}}}"#).unwrap_err();
+    let expected = "server `skills`: `skills` is where saved programs are called: give it another name";
+    assert_eq!(error.to_string(), expected);
+    assert!(parse(r#"{"mcpServers": {"my-skills": {"command": "x"}, "skill": {"command": "x"}}}"#).is_ok());
 }

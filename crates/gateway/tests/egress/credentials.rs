@@ -24,7 +24,7 @@ async fn holding() -> (Rig, String) {
         *settings = settings.clone().holding(&credentials, &environment, &vault).unwrap();
     })
     .await;
-    let variables = rig.egress.environment();
+    let variables = rig.variables();
     let stand_in = variables.into_iter().find(|(name, _)| name == "TOKEN").unwrap().1;
     (rig, stand_in)
 }

@@ -41,4 +41,25 @@ tests! {
         assert!(rig.names.asked().is_empty(), "a name that is not allowed is never asked for");
         assert!(rig.world.connections().is_empty());
     }
+
+    async fn what_is_written_down_and_told_of_a_path_has_no_values() {
+        let rules = "allowlist: [{ host: web.example.com, scheme: http, paths: ['/users/ann.lee@example.com/**'] }]";
+        let rig = rig(rules).await;
+        for (request, expected) in [
+            ("GET http://web.example.com/users/ann.lee@example.com/a HTTP/1.1\r\nHost: web.example.com\r\n\r\n", 200),
+            ("GET http://web.example.com/users/ann.lee%40example.com HTTP/1.1\r\nHost: web.example.com\r\n\r\n", 403),
+            ("GET http://ann:letmein@web.example.com/ HTTP/1.1\r\nHost: web.example.com\r\n\r\n", 400),
+        ] {
+            let answer = ask(&mut rig.open(), request).await;
+            assert_eq!(status(&answer), expected, "{answer}");
+        }
+        // Rules see the true path, and so does the host.
+        assert_eq!(rig.world.requests(), ["GET web.example.com /users/ann.lee@example.com/a"]);
+        let lines = rig.closed().await.join("\n");
+        let crossed = rig.egress.close().await.unwrap();
+        for text in [&lines, &format!("{:?}", crossed.refused)] {
+            assert!(!text.contains("ann") && !text.contains("letmein"), "{text}");
+            assert!(text.contains("/users/‹email:"), "{text}");
+        }
+    }
 }

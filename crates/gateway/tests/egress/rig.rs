@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{Egress, EgressSettings, Resolver, Roots};
+use ringfence_gateway::{Egress, EgressSettings, Resolver, Roots, Whereabouts};
 use ringfence_journal::{Event, ExecutionId, Hash, Kind, RecordError, Recorded, Recorder, SessionId};
 use ringfence_policy::{Ceiling, Draft, Policy};
 use tokio::io::DuplexStream;
@@ -188,6 +188,12 @@ impl Rig {
             .iter()
             .filter(|line| line.starts_with("started"))
             .count()
+    }
+
+    /// The variables of a program.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let trust = "/ca.pem";
+        self.egress.environment(Whereabouts { port: 3128, trust })
     }
 
     /// One connection of a program.

@@ -165,7 +165,7 @@ tests! {
         let net = "allowlist: [other.example.com, { host: web.example.com, methods: [GET] }]";
         let rig = rig_with(net, |settings| settings.trust = false).await;
         assert_eq!(rig.egress.trust(), "");
-        assert!(rig.egress.environment().iter().all(|(name, _)| name != "SSL_CERT_FILE"));
+        assert!(rig.variables().iter().all(|(name, _)| name != "SSL_CERT_FILE"));
         let mut stream = rig.open();
         let answered = ask(&mut stream, "CONNECT web.example.com:443 HTTP/1.1\r\nHost: web.example.com:443\r\n\r\n").await;
         assert_eq!(code(&answered), "net.tls");

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{CallError, Condition, ServerError};
+use ringfence_gateway::{CallError, Condition, Era, ServerError};
 use serde_json::json;
 
-use crate::harness::{Bench, bench, entry};
+use crate::harness::{Bench, bench, entry, program};
 
 /// Most that this process may ever have held.
 const MEMORY: u64 = 600 * 1024 * 1024;
@@ -140,10 +140,28 @@ async fn a_server_that_ignores_the_newer_protocol_is_asked_in_the_older_one() {
     let bench = bench(&json!({"one": entry("silent")}));
     let answer = bench.value("one", "echo", json!({"text": "old"})).await;
     assert_eq!(answer, json!("old"));
-    let again = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
+    // Once, it may have been slow to start; twice, it is remembered.
+    let second = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
+    assert_eq!(second.value("one", "echo", json!({"text": "old"})).await, json!("old"));
+    let third = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
     let start = Instant::now();
-    assert_eq!(again.value("one", "echo", json!({"text": "old"})).await, json!("old"));
-    assert!(start.elapsed() < Duration::from_secs(8), "remembered: no second wait");
+    assert_eq!(third.value("one", "echo", json!({"text": "old"})).await, json!("old"));
+    assert!(start.elapsed() < Duration::from_secs(8), "remembered: no third wait");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_slow_to_start_is_not_kept_to_the_older_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    // At its first start it says nothing in time; later it does.
+    let script = "if [ -e \"$1\" ]; then exec \"$0\" modern; fi; touch \"$1\"; exec \"$0\" silent";
+    let entries = json!({"one": {"command": "/bin/sh", "args": ["-c", script, program(), started]}});
+    let bench = bench(&entries);
+    let first = bench.upstreams.refresh(None).await.remove("one").unwrap().unwrap();
+    assert_eq!(first.era, Some(Era::Slow));
+    let again = crate::harness::bench_at(&entries, bench.home.clone());
+    let second = again.upstreams.refresh(None).await.remove("one").unwrap().unwrap();
+    assert_eq!(second.era, Some(Era::Modern));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,9 +170,8 @@ async fn an_older_protocol_is_not_used_without_the_servers_word() {
     bench.upstreams.ready("one").await.unwrap();
     let path = bench.home.path().join("catalog/one.json");
     let kept = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, kept.replace("\"silent\"", "\"modern\"")).unwrap();
+    std::fs::write(&path, kept.replace("\"slow\"", "\"modern\"")).unwrap();
     let again = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
-    // The argument `silent` of the entry is part of no text in the file, so only the protocol was changed.
     let error = again.upstreams.ready("one").await.unwrap_err();
     assert!(matches!(error, ServerError::Downgrade { .. }), "{error}");
 }

@@ -21,6 +21,8 @@ impl Remote {
         let mut child = Command::new(program())
             .arg("http")
             .args(args)
+            // Its tools that fail say so with what they were given.
+            .env("UPSTREAM_KEY", "$AUTHORIZATION")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -178,7 +180,7 @@ async fn a_login_is_made_kept_and_renewed() {
     let kept = vault.get("oauth/far").unwrap().unwrap();
     let kept = kept.reveal();
     // Tokens end after a second, so each request so far has renewed them.
-    assert!(!kept.contains("access-2\""), "{kept}");
+    assert!(!kept.contains("access-00000002\""), "{kept}");
     let moved = kept.replace(
         &format!("\"issuer\":\"{}", remote.url.origin().ascii_serialization()),
         "\"issuer\":\"https://other.example",
@@ -188,4 +190,39 @@ async fn a_login_is_made_kept_and_renewed() {
         .await
         .unwrap_err();
     assert!(matches!(moved, OAuthError::Issuer { .. }), "{moved}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_echoes_its_access_token_gives_nothing_away() {
+    let remote = Remote::start(&["echo", "oauth"]);
+    let entries = json!({"far": {"url": remote.url, "auth": "oauth"}});
+    let bench = bench(&entries);
+    let servers = Servers::section(&entries, bench.home.path()).unwrap();
+    let environment: Environment = Arc::new(|_: &str| None);
+    login(bench.home.path(), servers.get("far").unwrap(), &environment, browser)
+        .await
+        .unwrap();
+    // Each request has a new access token: they end at once.
+    for _ in 0..2 {
+        let echo = bench
+            .value("far", "echo", json!({"text": "it is $AUTHORIZATION."}))
+            .await;
+        assert_eq!(echo, json!("it is Bearer [redacted]."));
+        let arguments = json!({"$AUTHORIZATION": ["$AUTHORIZATION"]});
+        let structured = bench.value("far", "structured", arguments).await;
+        assert_eq!(
+            structured,
+            json!({"given": {"Bearer [redacted]": ["Bearer [redacted]"]}})
+        );
+        let failed = bench.call("far", "fail", json!({})).await.unwrap();
+        assert_eq!(failed.text(), "it failed, key Bearer [redacted]");
+        let refused = bench.call("far", "refuse", json!({})).await.unwrap_err().to_string();
+        assert!(refused.contains("refused with Bearer [redacted]"), "{refused}");
+    }
+    let vault = Vault::find(bench.home.path(), &environment);
+    let kept = vault.get("oauth/far").unwrap().unwrap();
+    let kept: serde_json::Value = serde_json::from_str(kept.reveal()).unwrap();
+    let refresh = kept["refresh"].as_str().unwrap();
+    let echo = bench.value("far", "echo", json!({"text": refresh})).await;
+    assert_eq!(echo, json!("[redacted]"));
 }

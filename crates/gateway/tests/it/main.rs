@@ -7,10 +7,16 @@
     reason = "tests start their servers and say what they skip"
 )]
 
+mod book;
+mod data;
+mod desk;
 mod harness;
 mod hostile;
 mod http;
 mod keyring;
+mod limits;
+mod own;
 mod pass;
 mod real;
 mod stdio;
+mod tape;

@@ -1,61 +1,19 @@
 //! The one road of a call, and what is written on the way.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{Gateway, Learnt, Pass, Stopped};
-use ringfence_journal::{CallOutcome, Event, ExecutionId, Hash, Kind, RecordError, Recorded, Recorder, SessionId};
-use ringfence_policy::{Ceiling, Draft};
+use ringfence_gateway::{Desk, Stopped};
+use ringfence_journal::{CallOutcome, Kind};
 use serde_json::json;
 
+use crate::book::{Book, Road};
 use crate::harness::{Bench, bench, entry};
 
-/// A journal in memory, which can be full.
-#[derive(Debug, Default)]
-struct Book {
-    events: Mutex<Vec<Event>>,
-    full: AtomicBool,
-}
-
-impl Recorder for Book {
-    async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
-        if self.full.load(Ordering::SeqCst) {
-            return Err(RecordError::Closed { session: event.session });
-        }
-        let mut events = self.events.lock().unwrap();
-        events.push(event);
-        Ok(Recorded {
-            seq: events.len() as u64,
-            hash: Hash::of(b""),
-        })
-    }
-}
-
-impl Book {
-    fn kinds(&self) -> Vec<&'static str> {
-        self.events
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|event| event.kind.name())
-            .collect()
-    }
-}
-
-fn pass(bench: &Bench, policy: &str) -> (Arc<Pass<Arc<Book>>>, Arc<Book>) {
-    let gateway = Gateway::new(bench.upstreams.clone(), Learnt::open(bench.home.path()));
-    let policy = Draft::parse(policy, "t").unwrap().under(&Ceiling::own_word()).unwrap();
-    let book = Arc::new(Book::default());
-    let (session, execution) = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
-    let pass = Pass::new(
-        Arc::new(gateway),
-        Arc::new(policy),
-        Arc::clone(&book),
-        (session, execution),
-        Arc::default(),
-    );
-    (Arc::new(pass), book)
+fn pass(bench: &Bench, policy: &str) -> (Arc<crate::book::Pass>, Arc<Book>) {
+    let road = Road::new(bench, policy);
+    (road.pass(Desk::closed()), road.book)
 }
 
 const ALL: &str = "tools: { default: allow }";
@@ -65,7 +23,7 @@ async fn every_call_is_written_before_and_after() {
     let bench = bench(&json!({"one": entry("echo")}));
     let (pass, book) = pass(&bench, ALL);
     for number in 1..=2 {
-        let answer = pass.call(number, "one", "echo", r#"{"text":"hi"}"#).await.unwrap();
+        let answer = pass.call(number, "one", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
         assert_eq!(answer, r#""hi""#);
     }
     let made = pass.close().await.unwrap();
@@ -84,7 +42,7 @@ async fn every_call_is_written_before_and_after() {
 async fn an_end_is_written_soon_though_nobody_waits_for_it() {
     let bench = bench(&json!({"one": entry("echo")}));
     let (pass, book) = pass(&bench, ALL);
-    pass.call(1, "one", "echo", r#"{"text":"hi"}"#).await.unwrap();
+    pass.call(1, "one", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(book.kinds().last(), Some(&"call_ended"));
 }
@@ -93,13 +51,13 @@ async fn an_end_is_written_soon_though_nobody_waits_for_it() {
 async fn a_call_that_cannot_be_written_down_is_not_made() {
     let bench = bench(&json!({"one": entry("echo")}));
     let (pass, book) = pass(&bench, ALL);
-    pass.call(1, "one", "echo", r#"{"text":"hi"}"#).await.unwrap();
+    pass.call(1, "one", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
     book.full.store(true, Ordering::SeqCst);
     let begun = Instant::now();
-    let stopped = pass.call(2, "one", "slow", r#"{"ms":3000}"#).await;
+    let stopped = pass.call(2, "one", "slow", r#"{"ms":3000}"#, b"").await;
     assert!(matches!(stopped, Err(Stopped::Unrecorded(_))), "{stopped:?}");
     assert!(begun.elapsed() < Duration::from_secs(2));
-    let refused = pass.call(3, "one", "nothing", "{}").await;
+    let refused = pass.call(3, "one", "nothing", "{}", b"").await;
     assert!(matches!(refused, Err(Stopped::Unrecorded(_))), "{refused:?}");
     assert!(pass.close().await.is_err());
 }
@@ -110,7 +68,7 @@ async fn a_call_under_way_at_a_stop_has_an_unknown_end() {
     let (pass, book) = pass(&bench, ALL);
     let calling = {
         let pass = Arc::clone(&pass);
-        tokio::spawn(async move { pass.call(1, "one", "slow", r#"{"ms":5000}"#).await })
+        tokio::spawn(async move { pass.call(1, "one", "slow", r#"{"ms":5000}"#, b"").await })
     };
     while !book.kinds().contains(&"call_started") {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -143,7 +101,9 @@ async fn servers_whose_names_read_alike_are_told_apart() {
     let (pass, book) = pass(&bench, ALL);
     bench.upstreams.catalog().await;
     for (number, server) in (1..).zip(["a-b", "a_b", "a_b_2"]) {
-        pass.call(number, server, "echo", r#"{"text":"hi"}"#).await.unwrap();
+        pass.call(number, server, "echo", r#"{"text":"hi"}"#, b"")
+            .await
+            .unwrap();
     }
     pass.close().await.unwrap();
     let events = book.events.lock().unwrap();
@@ -161,12 +121,41 @@ async fn servers_whose_names_read_alike_are_told_apart() {
 async fn a_tool_that_takes_too_long_is_given_up() {
     let bench = bench(&json!({"one": entry("echo")}));
     let (pass, _book) = pass(&bench, "tools: { default: allow, call_timeout: 200ms }");
-    let stopped = pass.call(1, "one", "slow", r#"{"ms":5000}"#).await;
+    let stopped = pass.call(1, "one", "slow", r#"{"ms":5000}"#, b"").await;
     let Err(Stopped::Refused(refusal)) = stopped else {
         panic!("{stopped:?}")
     };
     assert_eq!(
-        (refusal.code, refusal.rule.as_deref()),
+        (refusal.code.as_str(), refusal.rule.as_deref()),
         ("limit.call", Some("tools.call_timeout"))
     );
+}
+
+#[tokio::test]
+async fn the_journal_has_names_of_tools_and_not_what_is_called_so() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let (pass, book) = pass(&bench, ALL);
+    let long = "x".repeat(200);
+    let cases = [
+        ("one", "no-such.tool_2", "one.no-such.tool_2"),
+        ("one", "alice@example.com", "one.unknown"),
+        ("alice smith", "echo", "unknown.echo"),
+        ("one", "4111111111111111", "one.unknown"),
+        ("one", "", "one.unknown"),
+        ("one", &long, "one.unknown"),
+    ];
+    for (number, (server, tool, _)) in (1..).zip(cases) {
+        let refused = pass.call(number, server, tool, "{}", b"").await;
+        assert!(matches!(refused, Err(Stopped::Refused(_))), "{refused:?}");
+    }
+    pass.close().await.unwrap();
+    let events = book.events.lock().unwrap();
+    let written = events.iter().filter_map(|event| {
+        let Kind::CallRefused { tool, .. } = &event.kind else {
+            return None;
+        };
+        Some(tool.as_str())
+    });
+    let expected: Vec<&str> = cases.iter().map(|(_, _, expected)| *expected).collect();
+    assert_eq!(written.collect::<Vec<_>>(), expected);
 }

@@ -60,6 +60,8 @@ async fn the_filesystem_server_reads_its_folder_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("note.txt"), "a note").unwrap();
     let bench = bench(&json!({"files": node(&script, &[folder.path().to_str().unwrap()])}));
+    let listed = bench.upstreams.refresh(None).await.remove("files").unwrap().unwrap();
+    assert_eq!(listed.era, Some(Era::Legacy));
     let path = folder.path().join("note.txt");
     let read = bench
         .call("files", "read_text_file", json!({"path": path}))

@@ -42,6 +42,23 @@ async fn a_program_gets_only_the_environment_it_was_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_starts_in_the_folder_of_its_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(crate::harness::program(), folder.path().join("upstream")).unwrap();
+    let entry = json!({"command": "/bin/sh", "args": ["-c", "exec ./upstream echo"]});
+    let mut there = entry.clone();
+    there["cwd"] = json!(folder.path());
+    let bench = bench(&json!({"there": there, "elsewhere": entry}));
+    assert_eq!(
+        bench.value("there", "echo", json!({"text": "here"})).await,
+        json!("here")
+    );
+    // The control: in our own folder there is no such program.
+    let error = bench.upstreams.ready("elsewhere").await.unwrap_err();
+    assert!(matches!(error, ServerError::Closed { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn texts_of_errors_never_hold_a_credential() {
     let bench = bench(&json!({"one": entry("echo"), "two": entry("crash 0")}));
     let refused = bench.call("one", "refuse", json!({})).await.unwrap_err();

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    CallOutcome, Client, Enforcement, FileIn, FileOut, Limits, Output, PolicyRef, ServerPlace, Status, Stream, Target,
-    Truncated, Usage,
+    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, Client, Enforcement, FileIn, FileOut, Found,
+    Limits, Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage,
 };
 use crate::event::By;
-use crate::{LeaseId, Principal, Text};
+use crate::{ApprovalId, ExecutionId, LeaseId, Principal, Text};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub enum Kind {
         /// Who asked for it, if a client did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Client>,
+        /// The execution that called it as a skill, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<ExecutionId>,
     },
     /// A part of what the program printed.
     Output {
@@ -172,6 +175,90 @@ pub enum Kind {
         /// The rule that refused.
         rule: Text,
     },
+    /// A call waits for a person.
+    ApprovalAsked {
+        /// What it is called in the inbox.
+        id: ApprovalId,
+        /// The call's number in its execution.
+        #[serde(serialize_with = "super::parts::safe")]
+        number: u64,
+        /// The tool's full name.
+        tool: Text,
+        /// The rule that wants a person.
+        rule: Text,
+        /// Why.
+        why: AskReason,
+        /// blake3 of all that the person is shown and the answer is bound to.
+        shown: crate::Hash,
+        /// When no answer means no.
+        expires: Timestamp,
+    },
+    /// A question to a person is settled, and the call goes on as it says.
+    ApprovalAnswered {
+        /// What it is called in the inbox.
+        id: ApprovalId,
+        /// The call's number in its execution.
+        #[serde(serialize_with = "super::parts::safe")]
+        number: u64,
+        /// How.
+        answer: ApprovalAnswer,
+        /// For how long a yes holds.
+        scope: Option<ApprovalScope>,
+        /// Who answered, where somebody did.
+        by: Option<Principal>,
+        /// By which way the answer came.
+        via: Option<ApprovalVia>,
+    },
+    /// An execution that only waits has given up its sandbox.
+    ExecutionSuspended {
+        /// Calls that it waits for.
+        #[serde(serialize_with = "super::parts::safe")]
+        waiting: u64,
+        /// When it goes on even without an answer.
+        until: Option<Timestamp>,
+    },
+    /// An execution goes on: it is run again from its beginning with what it was answered before.
+    ExecutionResumed {
+        /// Calls whose answers are known.
+        #[serde(serialize_with = "super::parts::safe")]
+        known: u64,
+        /// Calls that were under way when its process died: nobody knows what they did.
+        #[serde(serialize_with = "super::parts::safe")]
+        unknown: u64,
+    },
+    /// Personal data or secrets were hidden before anybody was shown them, or for their sake nothing was shown.
+    DataHidden {
+        /// The call whose answer it was; none: what the execution itself shows.
+        #[serde(serialize_with = "super::parts::safe_option")]
+        number: Option<u64>,
+        /// How much of each kind; never what.
+        found: Vec<Found>,
+        /// Whether all of it was held back.
+        blocked: bool,
+    },
+    /// Aliases in the arguments of a call became the values that they stand for.
+    DataRevealed {
+        /// The call.
+        #[serde(serialize_with = "super::parts::safe")]
+        number: u64,
+        /// How many.
+        #[serde(serialize_with = "super::parts::safe")]
+        count: u64,
+    },
+    /// A part of what an execution shows was left out, or made harmless.
+    DataCapped {
+        /// `value`, `stdout`, `stderr`, or the path of a file.
+        part: Text,
+        /// Bytes that came.
+        #[serde(serialize_with = "super::parts::safe")]
+        bytes: u64,
+        /// Bytes of them that are not shown.
+        #[serde(serialize_with = "super::parts::safe")]
+        left_out: u64,
+        /// Escapes, wrong bytes and imitated notices that were made harmless.
+        #[serde(serialize_with = "super::parts::safe")]
+        neutralised: u64,
+    },
     /// A tool is not what it was when it was first used.
     ToolDrifted {
         /// The tool's full name.
@@ -252,6 +339,28 @@ pub enum Kind {
         /// The policy in force.
         policy: PolicyRef,
     },
+    /// A process goes on with a session, and finds the files that it kept.
+    WorkspaceOpened {
+        /// Bytes that it holds.
+        #[serde(serialize_with = "super::parts::safe")]
+        bytes: u64,
+        /// Files and folders that it holds.
+        #[serde(serialize_with = "super::parts::safe")]
+        files: u64,
+    },
+    /// Files that a session kept are about to be removed.
+    WorkspaceRemoved {
+        /// The places that they are in.
+        mounts: Vec<Text>,
+        /// Why.
+        why: Text,
+        /// Bytes that were last counted in them.
+        #[serde(serialize_with = "super::parts::safe")]
+        bytes: u64,
+        /// Files and folders that were last counted in them.
+        #[serde(serialize_with = "super::parts::safe")]
+        files: u64,
+    },
     /// A session is over; nothing follows.
     SessionClosed {
         /// Why.
@@ -273,6 +382,7 @@ impl Kind {
                 | Kind::LimitHit { .. }
                 | Kind::Refused { .. }
                 | Kind::CallRefused { .. }
+                | Kind::ApprovalAsked { .. }
                 | Kind::ToolDrifted { .. }
                 | Kind::EgressRefused { .. }
                 | Kind::CredentialMisused { .. }
@@ -296,6 +406,13 @@ impl Kind {
             Kind::CallStarted { .. } => "call_started",
             Kind::CallEnded { .. } => "call_ended",
             Kind::CallRefused { .. } => "call_refused",
+            Kind::ApprovalAsked { .. } => "approval_asked",
+            Kind::ApprovalAnswered { .. } => "approval_answered",
+            Kind::ExecutionSuspended { .. } => "execution_suspended",
+            Kind::ExecutionResumed { .. } => "execution_resumed",
+            Kind::DataHidden { .. } => "data_hidden",
+            Kind::DataRevealed { .. } => "data_revealed",
+            Kind::DataCapped { .. } => "data_capped",
             Kind::ToolDrifted { .. } => "tool_drifted",
             Kind::EgressStarted { .. } => "egress_started",
             Kind::EgressEnded { .. } => "egress_ended",
@@ -303,6 +420,8 @@ impl Kind {
             Kind::CredentialUsed { .. } => "credential_used",
             Kind::CredentialMisused { .. } => "credential_misused",
             Kind::PolicyChanged { .. } => "policy_changed",
+            Kind::WorkspaceOpened { .. } => "workspace_opened",
+            Kind::WorkspaceRemoved { .. } => "workspace_removed",
             Kind::SessionClosed { .. } => "session_closed",
         }
     }

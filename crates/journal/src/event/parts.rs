@@ -14,8 +14,81 @@ pub(super) fn safe<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, 
 }
 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
-fn safe_option<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn safe_option<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
     number.map(|number| number.min(SAFE)).serialize(serializer)
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskReason {
+    /// A rule says so.
+    Rule,
+    /// The tool is not what it was when it was first used.
+    Drift,
+    /// It was under way when its process died: nobody knows what it did.
+    Unknown,
+}
+
+/// How a question to a person was settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalAnswer {
+    /// Yes.
+    Approved,
+    /// No.
+    Denied,
+    /// Nobody answered in time, which means no.
+    Expired,
+    /// What was asked is not what would happen any more, or whoever asked is gone.
+    Withdrawn,
+}
+
+/// For how long a yes holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalScope {
+    /// For this call.
+    Once,
+    /// For this tool until the session ends.
+    Session,
+    /// For calls like it, from here on: by a rule of its own.
+    Always,
+}
+
+impl ApprovalAnswer {
+    /// The name under which it is written, such as `approved`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ApprovalAnswer::Approved => "approved",
+            ApprovalAnswer::Denied => "denied",
+            ApprovalAnswer::Expired => "expired",
+            ApprovalAnswer::Withdrawn => "withdrawn",
+        }
+    }
+}
+
+impl ApprovalScope {
+    /// The name under which it is written, such as `once`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ApprovalScope::Once => "once",
+            ApprovalScope::Session => "session",
+            ApprovalScope::Always => "always",
+        }
+    }
+}
+
+/// By which way an answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalVia {
+    /// The command line.
+    Cli,
+    /// The API.
+    Api,
+    /// The form of the MCP client that made the call.
+    Client,
 }
 
 /// A policy by name and digest.
@@ -82,6 +155,17 @@ pub struct FileOut {
     pub bytes: u64,
     /// Its digest, in hexadecimal.
     pub sha256: Text,
+}
+
+/// How much of one kind of personal data was found, or of secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// The kind, such as `email`.
+    pub what: Text,
+    /// How many.
+    #[serde(serialize_with = "safe")]
+    pub count: u64,
 }
 
 /// What a client says of its own request: claims, by which its records and ours can be joined.

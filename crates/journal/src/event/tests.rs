@@ -9,6 +9,7 @@ fn every_kind() -> Vec<Kind> {
     let mut kinds = kinds_of_life();
     kinds.extend(kinds_of_calls());
     kinds.extend(kinds_of_egress());
+    kinds.extend(kinds_of_approval());
     kinds.extend(kinds_of_trouble());
     kinds
 }
@@ -46,6 +47,7 @@ fn kinds_of_life() -> Vec<Kind> {
                 call: Some("toolu_1".into()),
                 traceparent: None,
             }),
+            parent: None,
         },
         Kind::Output {
             stream: Stream::Stdout,
@@ -143,8 +145,43 @@ fn kinds_of_egress() -> Vec<Kind> {
     ]
 }
 
+fn kinds_of_approval() -> Vec<Kind> {
+    let id = "a_01kyxzv6g00000000000000000".parse().unwrap();
+    vec![
+        Kind::ApprovalAsked {
+            id,
+            number: 3,
+            tool: "mail.send".into(),
+            rule: "tools.rules[2]".into(),
+            why: AskReason::Rule,
+            shown: Hash::of(b"3"),
+            expires: "2026-11-15T12:10:00Z".parse().unwrap(),
+        },
+        Kind::ExecutionSuspended {
+            waiting: 1,
+            until: None,
+        },
+        Kind::ExecutionResumed { known: 2, unknown: 0 },
+        Kind::ApprovalAnswered {
+            id,
+            number: 3,
+            answer: ApprovalAnswer::Approved,
+            scope: Some(ApprovalScope::Once),
+            by: Some(Principal::Local(1000)),
+            via: Some(ApprovalVia::Cli),
+        },
+    ]
+}
+
 fn kinds_of_trouble() -> Vec<Kind> {
     vec![
+        Kind::WorkspaceOpened { bytes: 4096, files: 2 },
+        Kind::WorkspaceRemoved {
+            mounts: vec!["/workspace".into()],
+            why: "keep_for".into(),
+            bytes: 4096,
+            files: 2,
+        },
         Kind::CallRefused {
             number: 2,
             tool: "files.delete".into(),

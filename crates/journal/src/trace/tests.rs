@@ -33,6 +33,7 @@ fn life(traceparent: Option<&str>) -> Vec<Event> {
             files: Vec::new(),
             limits: Limits::default(),
             client: Some(client),
+            parent: None,
         },
         Kind::CallStarted {
             number: 1,

@@ -36,6 +36,7 @@ fn started(id: ExecutionId) -> Event {
         files: Vec::new(),
         limits: Limits::default(),
         client: None,
+        parent: None,
     };
     Event::host(session(), Some(id), kind)
 }

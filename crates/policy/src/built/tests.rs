@@ -8,19 +8,33 @@ fn check(text: &str, built: &Built, expected: &[&str]) {
     assert_eq!(keys, expected, "{text}");
 }
 
+/// What the built-in default needs.
+fn clean() -> Built {
+    [
+        Mechanism::Aliases,
+        Mechanism::SecretRedaction,
+        Mechanism::ReturnCaps,
+        Mechanism::RowCaps,
+    ]
+    .into_iter()
+    .fold(Built::foundation(), Built::with)
+}
+
 #[test]
-fn the_default_and_the_first_levels_need_nothing_more() {
+fn the_default_and_the_first_levels_need_clean_data_and_nothing_more() {
+    let data = ["data.pii", "data.secrets", "data.return.bytes", "data.return.rows"];
+    check("", &Built::foundation(), &data);
     for name in ["default", "level-1", "level-2"] {
         let policy = Draft::preset(name).unwrap().under(&Ceiling::own_word()).unwrap();
-        assert_eq!(policy.unbuilt(&Built::foundation()), [], "{name}");
-        assert_eq!(policy.data(), None);
-        assert_eq!(policy.approvals(), None);
+        assert_eq!(policy.unbuilt(&clean()), [], "{name}");
+        assert_eq!(policy.data(), Draft::builtin().data.as_ref());
+        assert_eq!(policy.approvals(), Draft::builtin().approvals.as_ref());
     }
 }
 
 #[test]
 fn permissions_and_protections_without_mechanism_are_named() {
-    let none = Built::foundation();
+    let none = clean();
     check("net: { enabled: true }", &none, &["net.enabled"]);
     check("net: { enabled: false, allowlist: [a.example.org] }", &none, &[]);
     check("tools: { rules: [{ deny: 'a.*' }], max_calls: 5 }", &none, &[]);
@@ -30,13 +44,6 @@ fn permissions_and_protections_without_mechanism_are_named() {
         &["tools.rules[1]"],
     );
     check("tools: { default: ask }", &none, &["tools.default"]);
-    check(
-        "data: { pii: { mode: alias }, secrets: redact, return: { bytes: 1KiB, rows: 2 } }",
-        &none,
-        &["data.pii", "data.secrets", "data.return.bytes", "data.return.rows"],
-    );
-    check("data: { pii: { kinds: [email] } }", &none, &["data.pii"]);
-    check("data: { pii: { mode: 'off' }, secrets: 'off' }", &none, &[]);
     check("approvals: { timeout: 1m }", &none, &["approvals"]);
     check(
         "fs: { mounts: [{ path: /workspace, access: rw, quota: 1MiB, keep: true }, { path: /data, access: rw, from: x }] }",
@@ -47,8 +54,25 @@ fn permissions_and_protections_without_mechanism_are_named() {
 }
 
 #[test]
+fn protections_of_data_without_mechanism_are_named() {
+    let none = Built::foundation();
+    let caps = ["data.return.bytes", "data.return.rows"];
+    check("data: { pii: { mode: 'off' }, secrets: 'off' }", &none, &caps);
+    check(
+        "data: { pii: { kinds: [email] }, secrets: 'off' }",
+        &none,
+        &["data.pii", caps[0], caps[1]],
+    );
+    check(
+        "data: { pii: { mode: 'off' } }",
+        &none.with(Mechanism::ReturnCaps),
+        &["data.secrets", "data.return.rows"],
+    );
+}
+
+#[test]
 fn what_is_built_is_no_longer_named() {
-    let some = Built::foundation().with(Mechanism::Network).with(Mechanism::Tools);
+    let some = clean().with(Mechanism::Network).with(Mechanism::Tools);
     check("net: { enabled: true }\ntools: { default: ask }", &some, &[]);
     let policy = Draft::parse("approvals: { timeout: 1m }", "x")
         .unwrap()

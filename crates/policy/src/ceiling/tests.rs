@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{Decision, History, Host, HostRequest, Method, Scheme, Verdict};
+use crate::{Decision, Hints, History, Host, HostRequest, Method, Scheme, Verdict};
 
 fn draft(text: &str) -> Draft {
     Draft::parse(text, "asked").unwrap()
@@ -245,6 +245,16 @@ fn protections_cannot_be_weakened() {
 }
 
 #[test]
+fn a_place_that_the_ceiling_empties_stays_one() {
+    let mount = |more: &str| format!("fs: {{ mounts: [{{ path: /k, access: rw, quota: 1MiB, keep: true{more} }}] }}");
+    let ceiling = mount(", clean: on_complete");
+    check(&ceiling, &mount(", clean: on_complete"), &[]);
+    check(&ceiling, &mount(", clean: never"), &["fs.mounts[/k].clean"]);
+    check(&ceiling, &mount(""), &["fs.mounts[/k].clean"]);
+    check(&mount(""), &ceiling, &[]);
+}
+
+#[test]
 fn what_is_not_asked_is_never_wider_than_the_ceiling() {
     let ceiling = draft(
         "proc: { mem_limit: 64MiB, wall_timeout: 5s }\nfs: { deny: ['**/private'], mounts: [{ path: /workspace, access: rw, quota: 8MiB }] }\ndata: { secrets: redact }\naudit: { durable: true }\ntools: { max_calls: 3, default: allow }\nnet: { enabled: true, default: allow }",
@@ -297,7 +307,7 @@ fn a_policy_is_the_ceiling_of_requests() {
         .to_draft()
         .layer(&draft("tools: { rules: [{ allow: 'files.*' }] }"));
     let policy = request.under(&Ceiling::of(&operator)).unwrap();
-    let ask = |tool: &str, path: &str| policy.tool(tool, &json!({ "path": path }), &History::new());
+    let ask = |tool: &str, path: &str| policy.tool(tool, Hints::none(), &json!({ "path": path }), &History::new());
     assert_eq!(ask("files.read", "/data/x").verdict(), Verdict::Allow);
     // The request's own rule has no condition; the ceiling's still holds.
     let denied = ask("files.read", "/etc/passwd");
@@ -375,7 +385,7 @@ fn answers(policy: &Policy) -> Vec<Decision> {
             json!({ "path": "/data/f" }),
             json!({ "path": "/data/../etc" }),
         ] {
-            answers.push(policy.tool(tool, &args, &History::new()));
+            answers.push(policy.tool(tool, Hints::none(), &args, &History::new()));
         }
     }
     for host in [
@@ -448,7 +458,7 @@ proptest! {
         for (mine, old) in answers(&after).iter().zip(answers(&before)) {
             prop_assert!(mine.verdict() >= old.verdict());
         }
-        prop_assert_eq!(after.tool(&tool, &json!({}), &History::new()).verdict(), Verdict::Deny);
+        prop_assert_eq!(after.tool(&tool, Hints::none(), &json!({}), &History::new()).verdict(), Verdict::Deny);
     }
 
     #[test]
@@ -456,4 +466,20 @@ proptest! {
         let once = base.layer(&over);
         prop_assert_eq!(once.layer(&over), once);
     }
+}
+
+#[test]
+fn limits_on_calls_are_at_most_the_ceilings() {
+    let top = "tools: { limits: { tenant: 100/min, session: 10/s } }";
+    check(
+        top,
+        "tools: { limits: { tenant: 99/min, session: 10/s, tool: 1000/s } }",
+        &[],
+    );
+    check(top, "tools: { limits: { tenant: 101/min } }", &["tools.limits.tenant"]);
+    check(
+        top,
+        "tools: { limits: { tenant: 2/s, session: 11/s } }",
+        &["tools.limits.tenant", "tools.limits.session"],
+    );
 }

@@ -68,6 +68,15 @@ fn changes_are_told_in_words_weaker_first() {
         ],
     );
     check(
+        "data: { pii: { own: [{ name: badge, pattern: 'B-\\d+', check: luhn }, { name: badge, pattern: 'C-\\d+' }] } }",
+        "data: { pii: { own: [{ name: badge, pattern: 'B-\\d+' }, { name: staff, pattern: 'S-\\d+' }] } }",
+        &[
+            "weaker   `data.pii.own` no longer has {\"name\":\"badge\",\"pattern\":\"C-\\\\d+\"}",
+            "stricter `data.pii.own[badge B-\\d+]` changes from {\"check\":\"luhn\",\"name\":\"badge\",\"pattern\":\"B-\\\\d+\"} to {\"name\":\"badge\",\"pattern\":\"B-\\\\d+\"}",
+            "stricter newly looked for: {\"name\":\"staff\",\"pattern\":\"S-\\\\d+\"}",
+        ],
+    );
+    check(
         "env: { A: '1' }",
         "env: { A: '2' }",
         &["changed  `env.A` changes from 1 to 2"],
@@ -83,6 +92,18 @@ fn mounts_are_compared_as_places() {
             "weaker   mount changes from {\"access\":\"ro\",\"from\":\"a\",\"path\":\"/deps\"} to {\"access\":\"ro\",\"from\":\"b\",\"path\":\"/deps\"}",
             "stricter mount changes from {\"access\":\"rw\",\"path\":\"/tmp\",\"quota\":\"64MiB\"} to {\"access\":\"rw\",\"path\":\"/tmp\",\"quota\":\"1MiB\"}",
             "stricter newly hidden: **/x",
+        ],
+    );
+}
+
+#[test]
+fn a_place_that_is_emptied_sooner_is_the_stricter_one() {
+    let mount = |more: &str| format!("fs: {{ mounts: [{{ path: /k, access: rw, quota: 1MiB, keep: true{more} }}] }}");
+    check(
+        &mount(""),
+        &mount(", clean: on_complete"),
+        &[
+            "stricter mount changes from {\"access\":\"rw\",\"keep\":true,\"path\":\"/k\",\"quota\":\"1MiB\"} to {\"access\":\"rw\",\"clean\":\"on_complete\",\"keep\":true,\"path\":\"/k\",\"quota\":\"1MiB\"}",
         ],
     );
 }

@@ -20,6 +20,10 @@ fn mounts_that_could_not_be_meant_are_refused() {
             "{ path: /a, access: rw, quota: 1MiB, keep_for: 1h }",
             "without `keep: true`",
         ),
+        (
+            "{ path: /a, access: rw, quota: 1MiB, clean: on_complete }",
+            "has `clean` without `keep: true`",
+        ),
         ("{ path: /a, access: ro }", "needs `from`"),
         ("{ path: /a, access: rw }", "needs a `quota`"),
         ("{ path: /, access: rw, quota: 1MiB }", "`/` itself cannot be named"),

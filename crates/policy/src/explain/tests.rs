@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::*;
@@ -10,6 +12,7 @@ fn policy() -> Policy {
 
 fn tool(name: &str) -> Question {
     Question::Tool {
+        hints: Hints::none(),
         name: name.to_owned(),
         args: json!({}),
         after: Vec::new(),
@@ -94,7 +97,7 @@ fn a_limit_is_explained_with_its_ceiling() {
     );
     check(
         &limit("mem_limt"),
-        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output, connections, rate, bytes\nhint: did you mean `mem_limit`?",
+        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output, connections, rate, bytes, rows, mode, inside, names, secrets\nhint: did you mean `mem_limit`?",
     );
     let ceiling = Ceiling::from_draft(Draft::parse("proc: { wall_timeout: 1m }", "c").unwrap());
     let policy = Draft::empty().under(&ceiling).unwrap();
@@ -108,4 +111,66 @@ fn a_limit_is_explained_with_its_ceiling() {
     assert_eq!(sentence, "`net.limits.connections` is 256, the ceiling allows 256");
     let next = policy.explain(&tool("a.b")).next;
     assert!(next.is_some_and(|next| next.contains("tools.rules")));
+}
+
+#[test]
+fn why_a_rule_with_a_hint_matched_is_said() {
+    let text = "tools: { default: allow, rules: [{ ask: '**', hint: destructive }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    assert_eq!(
+        policy.explain(&tool("a.b")).to_string(),
+        "tool `a.b` asks a person by `tools.rules[0]`\n  ask   tools.rules[0]\n\
+         note: `tools.rules[0]` has `hint: destructive`, and the tool's server does not say that it is not so\n\
+         hint: answer it in the inbox: `ringfence approvals list`"
+    );
+}
+
+#[test]
+fn the_calls_of_a_session_are_explained_each_by_what_came_before() {
+    let text = "tools: { default: allow, rules: [{ ask: mail.send, after: 'web.*' }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let calls = [
+        ("mail.send", true),
+        // What was refused was not called.
+        ("web.get", false),
+        ("mail.send", true),
+        ("web.get", true),
+        ("no name", true),
+        ("mail.send", false),
+    ];
+    let calls = calls.map(|(name, made)| Called {
+        name: name.to_owned(),
+        hints: Hints::none(),
+        args: json!({}),
+        hidden: BTreeSet::new(),
+        made,
+    });
+    let explained = policy.explain_calls("mail.send", &calls);
+    let decided = |verdict, rule: &str| Judged::Decided(Decision::new(verdict, rule));
+    let expected = [
+        (0, decided(Verdict::Allow, "tools.default")),
+        (2, decided(Verdict::Allow, "tools.default")),
+        (5, decided(Verdict::Ask, "tools.rules[0]")),
+    ];
+    assert_eq!(explained, expected);
+}
+
+#[test]
+fn what_holds_for_data_is_explained_too() {
+    let text =
+        "data: { pii: { mode: block, reveal_to: [a.b] }, return: { bytes: 1KiB, rows: 5 } }\ntools: { default: allow }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    for (key, sentence) in [
+        ("data.pii.mode", "`data.pii.mode` is block"),
+        ("data.return.bytes", "`data.return.bytes` is 1KiB"),
+        ("rows", "`data.return.rows` is 5"),
+    ] {
+        assert_eq!(policy.explain(&limit(key)).sentence, sentence);
+    }
+    let notes = |name: &str| policy.explain(&tool(name)).notes;
+    assert_eq!(
+        notes("a.b"),
+        ["`data.pii.reveal_to` names it: it gets real values in place of stand-ins"]
+    );
+    assert_eq!(notes("a.c"), [""; 0]);
 }

@@ -52,7 +52,7 @@ fn policy_documents_hold_their_invariants() {
         .map(str::as_bytes)
         .collect();
     seeds.push(include_bytes!("../../testdata/contract.yaml"));
-    let small: [&[u8]; 8] = [
+    let small: [&[u8]; 9] = [
         b"env: { A: \"x\\x7fy\\u0085\\u2028\\ufeff\" }",
         b"tools: { rules: [{ deny: a.b, where: { p: { one_of: [1e300, 18446744073709551615, -9223372036854775808, 0.1, null, [true]] } } }] }",
         b"tools: { rules: [{ allow: 'a.*', where: { p: { equals: 1.5, max: 3 } } }] }",
@@ -61,6 +61,7 @@ fn policy_documents_hold_their_invariants() {
         b"env: { A: \"x\\u0001y\", B: 'caf\xc3\xa9' }",
         b"fs: { mounts: [{ path: /a, access: rw, quota: 3B, keep: true, keep_for: 90s }], deny: ['[!a-c]x'] }",
         b"data: { pii: { kinds: [], reveal_to: ['a.**'] } }\napprovals: { by: [] }",
+        b"data: { pii: { own: [{ name: badge, pattern: 'B-(?<value>\\d+)', check: mod97 }] } }",
     ];
     run(fuzz_policy, &seeds, 60);
     run(fuzz_policy, &small, 1_000);

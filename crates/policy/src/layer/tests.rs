@@ -48,13 +48,13 @@ fn lists_of_rules_add_and_environment_merges() {
 #[test]
 fn data_and_approvals_merge_key_by_key() {
     let base = draft(
-        "data: { pii: { mode: alias, kinds: [email] }, return: { rows: 5 } }\napprovals: { timeout: 1m, by: [inbox] }\naudit: { durable: true }",
+        "data: { pii: { mode: alias, kinds: [email], own: [{ name: badge, pattern: x }] }, return: { rows: 5 } }\napprovals: { timeout: 1m, by: [inbox] }\naudit: { durable: true }",
     );
     let over = draft(
-        "data: { pii: { kinds: [ip] }, secrets: redact, return: { bytes: 1KiB } }\napprovals: { by: [client] }\naudit: { output: none }",
+        "data: { pii: { kinds: [ip], own: [{ name: badge, pattern: x }, { name: badge, pattern: y }] }, secrets: redact, return: { bytes: 1KiB } }\napprovals: { by: [client] }\naudit: { output: none }",
     );
     let expected = draft(
-        "data: { pii: { mode: alias, kinds: [ip] }, secrets: redact, return: { bytes: 1KiB, rows: 5 } }\napprovals: { timeout: 1m, by: [client] }\naudit: { durable: true, output: none }",
+        "data: { pii: { mode: alias, kinds: [ip], own: [{ name: badge, pattern: x }, { name: badge, pattern: y }] }, secrets: redact, return: { bytes: 1KiB, rows: 5 } }\napprovals: { timeout: 1m, by: [client] }\naudit: { durable: true, output: none }",
     );
     assert_eq!(base.layer(&over), expected);
 }

@@ -13,7 +13,11 @@ fn attempt(text: &str) -> Attempt {
     let Some((before, rest)) = text.split_once("://") else {
         let name = text.to_owned();
         return Attempt {
-            tried: Tried::Tool { name },
+            tried: Tried::Tool {
+                name,
+                arguments: None,
+                hidden: BTreeSet::new(),
+            },
             refused,
         };
     };
@@ -113,6 +117,19 @@ fn methods_and_paths_are_kept_where_they_were_seen() {
         &["GET https://a.example.org/x", "https://a.example.org"],
         "version: 1\nnet: { enabled: true, allowlist: [a.example.org] }",
         &[],
+    );
+}
+
+#[test]
+fn a_path_that_held_personal_data_is_no_rule() {
+    let why = "its path held personal data or a secret, which no rule repeats: write `paths` by hand";
+    check(
+        &[
+            "GET https://a.example.org/users/‹email:k7q2wd›",
+            "GET https://a.example.org/x",
+        ],
+        "version: 1\nnet: { enabled: true, allowlist: [{ host: a.example.org, methods: [GET], paths: [/x] }] }",
+        &[(false, "https://a.example.org:443 GET /users/‹email:k7q2wd›", why)],
     );
 }
 
@@ -284,4 +301,143 @@ proptest! {
             prop_assert_eq!(policy.host(&request).verdict(), Verdict::Deny);
         }
     }
+}
+
+/// The rules that are learnt from calls with these arguments.
+#[track_caller]
+fn check_calls(calls: &[(&str, &str)], expected: &str) {
+    let attempt = |(name, arguments): &(&str, &str)| Attempt {
+        tried: Tried::Tool {
+            name: (*name).to_owned(),
+            arguments: (!arguments.is_empty()).then(|| serde_json::from_str(arguments).unwrap()),
+            hidden: BTreeSet::new(),
+        },
+        refused: None,
+    };
+    let attempts: Vec<Attempt> = calls.iter().map(attempt).collect();
+    let learnt = learn(&attempts).unwrap();
+    let rules = learnt.draft.tools.map(|tools| tools.rules).unwrap_or_default();
+    let lines: Vec<String> = rules.iter().map(|rule| serde_json::to_string(rule).unwrap()).collect();
+    assert_eq!(lines.join("\n"), expected);
+}
+
+#[test]
+fn the_arguments_of_calls_are_conditions() {
+    check_calls(
+        &[("mail.send", r#"{"to":"a@b.example","copy":true,"n":3}"#)],
+        r#"{"allow":"mail.send","where":{"copy":{"equals":true},"n":{"equals":3},"to":{"equals":"a@b.example"}}}"#,
+    );
+    check_calls(
+        &[
+            ("a.b", r#"{"n":1,"m":1}"#),
+            ("a.b", r#"{"n":2}"#),
+            ("a.b", r#"{"n":1,"m":null}"#),
+        ],
+        r#"{"allow":"a.b","where":{"n":{"one_of":[1,2]}}}"#,
+    );
+    check_calls(
+        &[
+            ("files.read", r#"{"path":"/data/a/one.csv"}"#),
+            ("files.read", r#"{"path":"/data/b/two.csv"}"#),
+        ],
+        r#"{"allow":"files.read","where":{"path":{"under":"/data/"}}}"#,
+    );
+    check_calls(
+        &[
+            ("files.read", r#"{"path":"/one.csv"}"#),
+            ("files.read", r#"{"path":"/data/two.csv"}"#),
+        ],
+        r#"{"allow":"files.read","where":{"path":{"one_of":["/one.csv","/data/two.csv"]}}}"#,
+    );
+    check_calls(
+        &[
+            ("web.get", r#"{"url":"https://data.example.org/a?b"}"#),
+            ("web.get", r#"{"url":"https://DATA.example.org/c"}"#),
+        ],
+        r#"{"allow":"web.get","where":{"url":{"host":"data.example.org"}}}"#,
+    );
+}
+
+#[test]
+fn what_tells_nothing_is_no_condition() {
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(65));
+    check_calls(&[("a.b", &long)], r#"{"allow":"a.b"}"#);
+    check_calls(&[("a.b", r#"{"list":[1],"f":1.5,"o":{}}"#)], r#"{"allow":"a.b"}"#);
+    check_calls(&[("a.b", r#"{"n":1}"#), ("a.b", "")], r#"{"allow":"a.b"}"#);
+    let many: Vec<String> = (0..9).map(|n| format!(r#"{{"n":{n}}}"#)).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|text| ("a.b", text.as_str())).collect();
+    check_calls(&many, r#"{"allow":"a.b"}"#);
+    check_calls(
+        &many[..8],
+        r#"{"allow":"a.b","where":{"n":{"one_of":[0,1,2,3,4,5,6,7]}}}"#,
+    );
+}
+
+#[test]
+fn what_a_person_refused_is_not_learnt() {
+    for code in [
+        "approval.denied",
+        "approval.timeout",
+        "approval.withdrawn",
+        "approval.needed",
+    ] {
+        let learnt = learn(&[attempt(&format!("mail.send !{code} tools.rules[0]"))]).unwrap();
+        assert_eq!(learnt.draft.tools, None, "{code}");
+        assert!(learnt.notes[0].why.starts_with("a person"), "{:?}", learnt.notes);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_learnt_of_arguments_allows_them(calls in proptest::collection::vec(
+        (prop_oneof![Just("a.x"), Just("a.y")], proptest::collection::btree_map("[a-c]", value(), 0..3)), 1..8)
+    ) {
+        let attempts: Vec<Attempt> = calls.into_iter().map(|(name, arguments)| Attempt {
+            tried: Tried::Tool {
+                name: name.to_owned(),
+                arguments: Some(Value::Object(arguments.into_iter().collect())),
+                hidden: BTreeSet::new(),
+            },
+            refused: None,
+        }).collect();
+        // It asks its own policy for each of them before it hands it out.
+        prop_assert!(learn(&attempts).is_ok());
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<i64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,9}".prop_map(Value::from),
+        "/[a-c]{1,2}(/[a-c.]{1,2}){0,3}".prop_map(Value::from),
+        "https?://[a-c.:@]{1,6}/[a-c]?".prop_map(Value::from),
+        Just(Value::Null),
+        Just(serde_json::json!(["/a/b", 1])),
+    ]
+}
+
+#[test]
+fn nothing_is_learnt_of_values_that_are_hidden() {
+    let letter = |to: &str, hidden: &[&str]| Attempt {
+        tried: Tried::Tool {
+            name: "mail.send".to_owned(),
+            arguments: Some(serde_json::json!({ "to": to, "about": "lunch" })),
+            hidden: hidden.iter().map(|name| (*name).to_owned()).collect(),
+        },
+        refused: None,
+    };
+    // One hidden value says nothing of the others.
+    let learnt = learn(&[letter("<email:1>", &["to"]), letter("office", &[])]).unwrap();
+    let rules = learnt.draft.tools.unwrap().rules;
+    assert_eq!(rules.len(), 1);
+    assert_eq!(rules[0].when.keys().collect::<Vec<_>>(), ["about"]);
+    let said: Vec<_> = learnt
+        .notes
+        .iter()
+        .map(|note| (note.allowed, note.why.as_str()))
+        .collect();
+    let expected = "a condition on `to`, if there should be one: only stand-ins for personal data are kept of it";
+    assert_eq!(said, [(true, expected)]);
 }

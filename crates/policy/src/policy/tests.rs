@@ -38,6 +38,8 @@ fn the_built_in_default_is_as_promised() {
             output: JournalOutput::Head
         }
     );
+    let data = "data: { pii: { mode: alias, inside: alias, names: keys, kinds: [email, phone, card, iban, ssn, ip, url, name], reveal_to: [] }, secrets: redact, return: { bytes: 30KiB, rows: 200 } }";
+    assert_eq!(policy.data(), Draft::parse(data, "").unwrap().data.as_ref());
     assert_eq!(policy.name(), "default");
 }
 
@@ -137,4 +139,54 @@ fn another_name_of_a_host_is_judged_by_the_denylists_alone() {
         let prefix = rule.unwrap_or_default();
         assert!(decision.rule().as_str().starts_with(prefix), "{host}: {decision:?}");
     }
+}
+
+#[test]
+fn it_is_known_whether_people_may_be_asked() {
+    #[track_caller]
+    fn check(own: &str, ceiling: &str, asks: bool, for_drift: bool) {
+        let draft = |tools: &str| Draft::parse(&format!("tools: {{ {tools} }}"), "t").unwrap();
+        let policy = draft(own).under(&Ceiling::from_draft(draft(ceiling))).unwrap();
+        assert_eq!(
+            (policy.may_ask(), policy.may_ask_for_drift()),
+            (asks, for_drift),
+            "{own}"
+        );
+    }
+    const ALL: &str = "rules: [{ allow: 'a.*' }]";
+    check("rules: [{ deny: 'a.*' }]", ALL, false, false);
+    check(ALL, ALL, false, true);
+    check("rules: [{ allow: 'a.*' }], drift: deny", ALL, false, false);
+    check("rules: [{ ask: 'a.*' }], drift: deny", ALL, true, false);
+    check("default: ask, drift: deny", "default: ask", true, false);
+    check(
+        "rules: [{ allow: 'a.*' }], drift: deny",
+        "rules: [{ allow: 'a.*' }, { ask: a.b }]",
+        true,
+        false,
+    );
+}
+
+#[test]
+fn a_call_of_before_counts_under_what_may_have_been_about_it() {
+    let text = "tools: { rules: [\
+        { allow: a.x, where: { p: { equals: 1 } }, rate: 1/h },\
+        { allow: 'a.*', rate: 2/h },\
+        { allow: a.x, where: { p: { equals: 2 } }, rate: 3/h },\
+        { ask: a.x, where: { p: { equals: 3 } }, rate: 4/h },\
+        { allow: b.x, rate: 5/h }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let rates = |by: &str| -> Vec<String> {
+        let rates = policy.rates_before(&"a.x".parse().unwrap(), by);
+        rates.iter().map(|(rule, _)| rule.to_string()).collect()
+    };
+    assert_eq!(rates("tools.rules[1]"), ["tools.rules[1]", "tools.rules[2]"]);
+    assert_eq!(
+        rates("tools.rules[0]"),
+        ["tools.rules[0]", "tools.rules[1]", "tools.rules[2]"]
+    );
+    let all = ["tools.rules[0]", "tools.rules[1]", "tools.rules[2]", "tools.rules[3]"];
+    assert_eq!(rates("tools.rules[3]"), all);
+    // Answered for good, or by rules that are others by now.
+    assert_eq!(rates("rules.yaml[0]"), all);
 }

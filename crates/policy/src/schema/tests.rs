@@ -108,6 +108,8 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "tools: { rules: [{ allow: a.b, where: { path: {} } }] }",
         "fs: { mounts: [{ path: /a }] }",
         "examples: [{ host: a.example.org }]",
+        "data: { pii: { own: [{ name: Badge, pattern: x }] } }",
+        "data: { pii: { own: [{ name: badge, pattern: x, check: crc }] } }",
     ] {
         assert!(crate::Draft::parse(text, "x").is_err(), "{text}");
         assert!(!valid(&schema, &schema, &document(text)), "{text}");

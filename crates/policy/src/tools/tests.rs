@@ -7,7 +7,7 @@ use crate::{Ceiling, Draft};
 fn check(rules: &str, tool: &str, args: &Value, expected: (Verdict, &str)) {
     let text = format!("tools: {{ rules: {rules} }}");
     let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let decision = policy.tool(tool, args, &History::new());
+    let decision = policy.tool(tool, Hints::none(), args, &History::new());
     assert_eq!(
         (decision.verdict(), decision.rule().as_str()),
         expected,
@@ -116,18 +116,27 @@ fn a_flow_rule_matches_only_afterwards() {
     let text = "tools: { rules: [{ allow: mail.send }, { ask: mail.send, after: 'web.*' }] }";
     let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
     let mut history = History::new();
-    assert_eq!(policy.tool("mail.send", &json!({}), &history).verdict(), Verdict::Allow);
+    assert_eq!(
+        policy.tool("mail.send", Hints::none(), &json!({}), &history).verdict(),
+        Verdict::Allow
+    );
     history.record("files.read".parse().unwrap());
-    assert_eq!(policy.tool("mail.send", &json!({}), &history).verdict(), Verdict::Allow);
+    assert_eq!(
+        policy.tool("mail.send", Hints::none(), &json!({}), &history).verdict(),
+        Verdict::Allow
+    );
     history.record("web.get".parse().unwrap());
-    assert_eq!(policy.tool("mail.send", &json!({}), &history).verdict(), Verdict::Ask);
+    assert_eq!(
+        policy.tool("mail.send", Hints::none(), &json!({}), &history).verdict(),
+        Verdict::Ask
+    );
 }
 
 #[test]
 fn rates_of_all_matching_rules_hold() {
     let text = "tools: { rules: [{ allow: 'a.*', rate: 60/min }, { allow: a.x, rate: 5/s }, { allow: b.x }] }";
     let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let rates = policy.rates(&"a.x".parse().unwrap(), &json!({}), &History::new());
+    let rates = policy.rates(&"a.x".parse().unwrap(), Hints::none(), &json!({}), &History::new());
     let shown: Vec<String> = rates.iter().map(|(rule, rate)| format!("{rule} {rate}")).collect();
     assert_eq!(shown, ["tools.rules[0] 60/min", "tools.rules[1] 5/s"]);
 }
@@ -137,7 +146,7 @@ fn a_tool_that_is_always_denied_is_not_shown() {
     let text = "tools: { rules: [{ allow: 'a.*' }, { deny: a.x }, { deny: a.y, where: { p: { equals: 1 } } }] }";
     let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
     for (tool, shown) in [("a.x", false), ("a.y", true), ("a.z", true), ("b.x", false)] {
-        assert_eq!(policy.shows(&tool.parse().unwrap()), shown, "{tool}");
+        assert_eq!(policy.shows(&tool.parse().unwrap(), Hints::none()), shown, "{tool}");
     }
 }
 
@@ -145,4 +154,82 @@ fn a_tool_that_is_always_denied_is_not_shown() {
 fn an_expression_cannot_leave_its_anchors() {
     assert!("a)|(b".parse::<Expression>().is_err());
     assert!("(a{1000}){1000}".parse::<Expression>().is_err());
+}
+
+fn hints(read_only: Option<bool>, destructive: Option<bool>, open_world: Option<bool>) -> Hints {
+    Hints {
+        read_only,
+        destructive,
+        open_world,
+    }
+}
+
+#[test]
+fn what_a_server_does_not_say_counts_against_its_tool() {
+    let text = "tools: { default: allow, rules: [{ ask: '**', hint: destructive }, { deny: '**', hint: open_world }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let check = |hints: Hints, expected: Verdict| {
+        let decision = policy.tool("a.b", hints, &json!({}), &History::new());
+        assert_eq!(decision.verdict(), expected, "{hints:?}");
+        assert_eq!(
+            policy.shows(&"a.b".parse().unwrap(), hints),
+            expected != Verdict::Deny,
+            "{hints:?}"
+        );
+    };
+    let (yes, no) = (Some(true), Some(false));
+    check(Hints::none(), Verdict::Deny);
+    check(hints(yes, None, None), Verdict::Deny);
+    check(hints(yes, None, no), Verdict::Allow);
+    check(hints(no, None, no), Verdict::Ask);
+    check(hints(None, None, no), Verdict::Ask);
+    check(hints(None, no, no), Verdict::Allow);
+    check(hints(None, yes, no), Verdict::Ask);
+    // A server that says both is taken at its worse word.
+    check(hints(yes, yes, no), Verdict::Ask);
+}
+
+#[test]
+fn a_rule_that_allows_by_a_hint_wants_the_servers_word() {
+    let text = "tools: { default: deny, rules: [{ allow: '**', hint: destructive }] }";
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let check = |hints: Hints, expected: Verdict| {
+        let decision = policy.tool("a.b", hints, &json!({}), &History::new());
+        assert_eq!(decision.verdict(), expected, "{hints:?}");
+        assert_eq!(
+            policy.shows(&"a.b".parse().unwrap(), hints),
+            expected != Verdict::Deny,
+            "{hints:?}"
+        );
+    };
+    check(Hints::none(), Verdict::Deny);
+    check(hints(None, Some(true), None), Verdict::Allow);
+}
+
+#[test]
+fn a_hint_is_written_as_it_was_read() {
+    let text = "tools: { rules: [{ ask: '**', hint: open_world }] }";
+    let draft = Draft::parse(text, "x").unwrap();
+    assert_eq!(Draft::parse(&draft.to_yaml().unwrap(), "x").unwrap(), draft);
+    let wrong = Draft::parse("tools: { rules: [{ ask: '**', hint: distructive }] }", "x");
+    assert!(wrong.unwrap_err().to_string().contains("destructive"));
+}
+
+#[test]
+fn limits_of_a_policy_and_of_what_is_above_it_hold_at_once() {
+    let ceiling = Draft::parse("tools: { limits: { tenant: 100/min, tool: 10/s } }", "top").unwrap();
+    let draft = Draft::parse("tools: { limits: { tool: 5/s, server: 7/h } }", "x").unwrap();
+    let policy = draft.under(&Ceiling::from_draft(ceiling)).unwrap();
+    let limits = policy.tool_limits();
+    let words: Vec<String> = limits.iter().map(|(_, rule, rate)| format!("{rule} {rate}")).collect();
+    assert_eq!(
+        words,
+        [
+            "tools.limits.tenant 100/min",
+            "tools.limits.server 7/h",
+            "tools.limits.tool 5/s",
+            "ceiling.tools.limits.tenant 100/min",
+            "ceiling.tools.limits.tool 10/s",
+        ]
+    );
 }

@@ -15,6 +15,8 @@ use super::{Attempt, Tried, attempt, say};
 
 /// What is held is held this long before it is told: whoever watches had time to look.
 const LONG_ENOUGH: Duration = Duration::from_millis(400);
+/// How long hogs may take to take what they want.
+const PATIENCE: Duration = Duration::from_secs(10);
 const MIB: usize = 1 << 20;
 
 /// How much of the thing a hog held or made.
@@ -166,11 +168,17 @@ static SHARE: AtomicUsize = AtomicUsize::new(0);
 fn many(count: usize, share: usize, work: fn()) -> io::Result<usize> {
     SHARE.store(share, Ordering::Relaxed);
     attack::grow_processes(count, LONG_ENOUGH * 6, work)?;
+    let begun = Instant::now();
+    // On a busy machine: whoever is not at rest has not taken its share yet, and was refused nothing.
+    while begun.elapsed() < PATIENCE && children(|state| matches!(state, "R" | "D"))? > 0 {
+        std::thread::sleep(LONG_ENOUGH / 8);
+    }
     std::thread::sleep(LONG_ENOUGH * 2);
-    Ok(living_children()? * share.max(1))
+    Ok(children(|state| state != "Z")? * share.max(1))
 }
 
-fn living_children() -> io::Result<usize> {
+/// The children of this process in such a state.
+fn children(counts: impl Fn(&str) -> bool) -> io::Result<usize> {
     let own = std::process::id().to_string();
     let mut living = 0;
     for entry in fs::read_dir("/proc")? {
@@ -182,7 +190,7 @@ fn living_children() -> io::Result<usize> {
         };
         let mut fields = after.split_whitespace();
         let (state, parent) = (fields.next(), fields.next());
-        living += usize::from(parent == Some(&own) && state != Some("Z"));
+        living += usize::from(parent == Some(&own) && state.is_some_and(&counts));
     }
     Ok(living)
 }

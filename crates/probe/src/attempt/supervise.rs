@@ -51,6 +51,7 @@ pub(super) fn run(name: &str) -> io::Result<()> {
             door: None,
             wall: None,
             network: None,
+            again: None,
         };
         let (_switch, mut stop) = Stop::new();
         sandbox

@@ -123,7 +123,7 @@ async fn disk(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let words = [ENTRY, "hog", "sparse", "8", "8"].map(str::to_owned).to_vec();
     run_in(&mut sandbox, program(PROGRAM, words), &mut Kept::new()).await?;
     // Only looked at: what would be copied out is what counts.
-    let collected = sandbox.collect(&std::collections::BTreeMap::new(), &drive.policy.fs().deny);
+    let collected = sandbox.collect(&std::collections::BTreeMap::new(), &drive.policy.fs().deny, &[]);
     sandbox.end().await?;
     let bytes: u64 = collected
         .map(|found| found.files.iter().map(|file| file.bytes).sum())
@@ -144,7 +144,7 @@ async fn deep(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let words = [ENTRY, "hog", "deep", "4096"].map(str::to_owned).to_vec();
     let shot = run_in(&mut sandbox, program(PROGRAM, words), &mut Kept::new()).await?;
     let started = std::time::Instant::now();
-    let collected = sandbox.collect(&std::collections::BTreeMap::new(), &[]);
+    let collected = sandbox.collect(&std::collections::BTreeMap::new(), &[], &[]);
     sandbox.end().await?;
     let slow =
         (started.elapsed() > Duration::from_secs(5)).then(|| "taking files out or ending took too long".to_owned());

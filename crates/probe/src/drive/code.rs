@@ -123,6 +123,7 @@ async fn try_code(
                 door: None,
                 wall: None,
                 network: None,
+                again: None,
             },
         )
         .await?;

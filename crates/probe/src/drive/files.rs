@@ -52,7 +52,7 @@ fn folder_of(path: &Path) -> PathBuf {
 }
 
 fn copy(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Result<Collected, CollectError> {
-    let collected = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny)?;
+    let collected = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[])?;
     sandbox.copy_out(&collected.files, to)?;
     Ok(collected)
 }

@@ -58,10 +58,10 @@ async fn ends(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     };
     let (ended, ()) = tokio::join!(sandbox.run(shell("echo x > f; sleep 60"), &mut kept, &mut stop), pull);
     let cancelled = ended?.verdict == Verdict::Cancelled;
-    let collected = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny);
+    let collected = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[]);
     let twice = sandbox.kill().and_then(|()| sandbox.kill());
     // A place whose sandbox was killed can be looked at or not; it is never somebody else's.
-    let after = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny);
+    let after = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[]);
     let mut sound = sandbox.is_sound();
     for _ in 0..50 {
         if !sound {
@@ -122,7 +122,7 @@ async fn files_in(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
             .then(|| "a file of the host was made".to_owned()),
     ];
     let half = sandbox
-        .collect(&BTreeMap::new(), &[])
+        .collect(&BTreeMap::new(), &[], &[])
         .is_ok_and(|found| found.files.iter().any(|file| file.path.as_str() == "much"));
     let half = half.then(|| "a file that did not fit was left in part".to_owned());
     let wrong = wrong.into_iter().flatten().next().or(half);

@@ -83,6 +83,7 @@ pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
         door: None,
         wall: None,
         network: None,
+        again: None,
     }
 }
 
@@ -99,6 +100,7 @@ pub(crate) fn shell(source: &str) -> Task {
         door: None,
         wall: None,
         network: None,
+        again: None,
     }
 }
 

@@ -2,8 +2,8 @@ use std::io::Write;
 use std::os::unix::net::UnixStream as Socket;
 
 use ringfence_wire::{
-    Ask as WireAsk, Call, Header, Job, JobKind, Kind, Language, List, OutcomeKind, StdinMode, Text, Unfit, VERSION,
-    encode_frame,
+    Ask as WireAsk, Bytes, Call, Header, Job, JobKind, Kind, Language, List, OutcomeKind, StdinMode, Text, Unfit,
+    VERSION, encode_frame,
 };
 
 use super::*;
@@ -14,6 +14,8 @@ struct Kept {
 }
 
 impl Receiver for Kept {
+    fn unrepeatable(&mut self, _why: &str) {}
+
     fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
     fn asked(&mut self, asked: Asked) {
@@ -33,6 +35,10 @@ fn job() -> ToChild {
             file_name: Text::cut("main.ts"),
             args: List::default(),
             source_bytes: 0,
+            seed: 1,
+            clock: 2,
+            input_bytes: None,
+            trace_bytes: 0,
         },
         cwd: Text::cut("/workspace"),
         env: List::default(),
@@ -43,7 +49,13 @@ fn job() -> ToChild {
 
 fn call(number: u32, body: Body) -> FromChild {
     let ask = WireAsk::List;
-    FromChild::Call(Call { number, ask, body })
+    let trace = Bytes::default();
+    FromChild::Call(Call {
+        number,
+        ask,
+        body,
+        trace,
+    })
 }
 
 fn small(number: u32) -> FromChild {
@@ -77,13 +89,18 @@ fn data(stream: u16, bytes: &[u8]) -> Vec<u8> {
 
 /// What the host makes of a child that has its job and then says `bytes`.
 async fn hear(bytes: &[u8]) -> (Result<(), PipeError>, Kept, Pipe) {
+    hear_of(&job(), bytes).await
+}
+
+/// What the host makes of a child that has this job.
+async fn hear_of(job: &ToChild, bytes: &[u8]) -> (Result<(), PipeError>, Kept, Pipe) {
     let (ours, mut child) = Socket::pair().unwrap();
     let mut pipe = Pipe::new(ours.into()).unwrap();
     let mut kept = Kept::default();
     child.write_all(&frames(&[FromChild::Ready])).unwrap();
     pipe.readable().await.unwrap();
     pipe.receive(&mut kept).unwrap();
-    pipe.give(&job()).unwrap();
+    pipe.give(job).unwrap();
     let bytes = bytes.to_vec();
     let writer = std::thread::spawn(move || {
         // A host that hears nonsense does not read on.
@@ -145,9 +162,118 @@ async fn a_child_that_breaks_the_rules_of_calls_is_not_heard_further() {
     .await;
     // Such a message cannot be made with this crate's own words.
     let mut short = frames(&[started]);
-    short.extend_from_slice(&Header::new(Kind::Control, 0, 5).unwrap().write());
-    short.extend_from_slice(&[3, 1, 3, 1, 9]);
+    short.extend_from_slice(&Header::new(Kind::Control, 0, 6).unwrap().write());
+    short.extend_from_slice(&[3, 1, 3, 1, 9, 0]);
     check(short, PipeError::Message(Unfit::Body { bytes: 9 }.into())).await;
+}
+
+fn traced(number: u32, body: Body, trace: &[u8]) -> FromChild {
+    FromChild::Call(Call {
+        number,
+        ask: WireAsk::List,
+        body,
+        trace: Bytes::new(trace.to_vec()).unwrap(),
+    })
+}
+
+fn piece(bytes: &[u8]) -> FromChild {
+    FromChild::Trace(Bytes::new(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_trace_is_given_to_the_call_it_led_to_or_to_the_end() {
+    let said = [
+        frames(&[
+            FromChild::Started,
+            piece(b"ab"),
+            piece(b"c"),
+            traced(1, Body::Streamed { bytes: 40_000 }, b"d"),
+            traced(2, Body::Inline(Text::cut("{}")), b"e"),
+            small(3),
+            piece(b"f"),
+            FromChild::Unrepeatable {
+                why: Text::cut("threads"),
+            },
+        ]),
+        data(6, &vec![b'y'; 40_000]),
+    ];
+    let (heard, kept, mut pipe) = hear(&said.concat()).await;
+    heard.unwrap();
+    let found: Vec<(u32, &[u8])> = kept.asked.iter().map(|one| (one.number, &*one.trace)).collect();
+    assert_eq!(found, [(2, &b"e"[..]), (3, b""), (1, b"abcd")]);
+    assert_eq!(
+        (pipe.take_trace(), pipe.unrepeatable()),
+        (b"f".to_vec(), Some("threads"))
+    );
+}
+
+#[tokio::test]
+async fn a_child_that_breaks_the_rules_of_traces_is_not_heard_further() {
+    let started = FromChild::Started;
+    let turn = |error| PipeError::Turn(error);
+    let why = Text::cut("threads");
+    let over = FromChild::Unrepeatable { why };
+    let waits = FromChild::Waits { open: 0, due: None };
+    check(frames(&[piece(b"x")]), turn(OutOfTurn::Child)).await;
+    check(frames(&[started.clone(), waits]), turn(OutOfTurn::Waits)).await;
+    check(
+        frames(&[started.clone(), over.clone(), over.clone()]),
+        turn(OutOfTurn::Unrepeatable),
+    )
+    .await;
+    check(
+        frames(&[started.clone(), over, piece(b"xy")]),
+        turn(OutOfTurn::Trace { bytes: 2 }),
+    )
+    .await;
+    let flood: Vec<FromChild> = std::iter::once(started)
+        .chain(std::iter::repeat_n(piece(&vec![0; 32 * 1024]), 140))
+        .collect();
+    check(frames(&flood), turn(OutOfTurn::Trace { bytes: 32 * 1024 })).await;
+}
+
+fn emit(name: &str) -> FromChild {
+    FromChild::Emit(Emit::new(name, "text/csv").unwrap())
+}
+
+#[tokio::test]
+async fn files_to_go_out_are_kept_as_they_were_named() {
+    let most: Vec<FromChild> = (0..64).map(|number| emit(&format!("{number}.csv"))).collect();
+    let said = [&[FromChild::Started], &most[..]].concat();
+    let (heard, _, mut pipe) = hear(&frames(&said)).await;
+    heard.unwrap();
+    let kept: Vec<FromChild> = pipe.take_emitted().into_iter().map(FromChild::Emit).collect();
+    assert_eq!(kept, most);
+}
+
+#[tokio::test]
+async fn a_child_that_breaks_the_rules_of_files_is_not_heard_further() {
+    let started = FromChild::Started;
+    let turn = |error| PipeError::Turn(error);
+    check(frames(&[emit("a")]), turn(OutOfTurn::Child)).await;
+    check(frames(&[started.clone(), done(), emit("a")]), turn(OutOfTurn::Child)).await;
+    let flood: Vec<FromChild> = std::iter::once(started.clone())
+        .chain(std::iter::repeat_n(emit("a"), 10_000))
+        .collect();
+    check(frames(&flood), turn(OutOfTurn::TooManyEmits)).await;
+    // Such messages cannot be made with this crate's own words: `../x`, and a type of two lines.
+    for (payload, unfit) in [
+        (&b"\x08\x04../x\x03a/b"[..], Unfit::Path),
+        (b"\x08\x01x\x04a/\nb", Unfit::MediaType),
+    ] {
+        let mut bytes = frames(std::slice::from_ref(&started));
+        let length = u32::try_from(payload.len()).unwrap();
+        bytes.extend_from_slice(&Header::new(Kind::Control, 0, length).unwrap().write());
+        bytes.extend_from_slice(payload);
+        check(bytes, PipeError::Message(unfit.into())).await;
+    }
+    let ToChild::Job(mut program) = job() else { panic!() };
+    program.kind = JobKind::Program {
+        argv: List::cut(vec![Text::cut("true")]),
+    };
+    let (heard, ..) = hear_of(&ToChild::Job(program), &frames(&[started, emit("a")])).await;
+    let error = heard.unwrap_err();
+    assert!(matches!(error, PipeError::Turn(OutOfTurn::TooManyEmits)), "{error:?}");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn at_a_door(
     room: usize,
     behind: impl FnOnce(Calls, Answers) -> JoinHandle<()>,
 ) -> (Task, JoinHandle<()>) {
-    let (door, calls, answers) = Door::new(room);
+    let (door, calls, answers, _held) = Door::new(room);
     task.door = Some(door);
     (task, behind(calls, answers))
 }
@@ -64,6 +64,7 @@ fn denial() -> Refusal {
         message: "`github.drop` is not for this program".to_owned(),
         rule: Some("tools.rules[2]".to_owned()),
         hint: Some("ask the operator".to_owned()),
+        retry_after_ms: None,
     }
 }
 
@@ -206,14 +207,21 @@ async fn what_is_too_large_is_refused_by_name() {
 #[tokio::test]
 async fn a_refusal_is_an_error_that_can_be_caught() {
     let refuse = || each(|_| Err(denial()));
-    let expected = r#"["tool.denied","tools.rules[2]","askthe operator","github.drop"]"#.replace("askthe", "ask the");
-    let source = "let told; try { await tools.github.drop({ all: true }) } catch (e) { told = e instanceof ToolError && [e.code, e.rule, e.hint, e.tool] } told";
-    check(&run_with(ts(source), &[], refuse()).await, &expected);
-    let source = "from tools import github, ToolError as E\nimport json\ntry:\n    await github.drop(all=True)\nexcept E as e:\n    told = [e.code, e.rule, e.hint, e.tool]\ntold";
+    let told = [
+        "tool.denied",
+        "tools.rules[2]",
+        "ask the operator",
+        "github.drop",
+        &denial().message,
+    ];
+    let expected = format!("{told:?}");
+    let source = "let told; try { await tools.github.drop({ all: true }) } catch (e) { told = e instanceof ToolError && [e.code, e.rule, e.hint, e.tool, e.message] } told";
     check(
-        &run_with(py(source), &[], refuse()).await,
-        &expected.replace("\",\"", "\", \""),
+        &run_with(ts(source), &[], refuse()).await,
+        &expected.replace("\", \"", "\",\""),
     );
+    let source = "from tools import github, ToolError as E\nimport json\ntry:\n    await github.drop(all=True)\nexcept E as e:\n    told = [e.code, e.rule, e.hint, e.tool, e.message]\ntold";
+    check(&run_with(py(source), &[], refuse()).await, &expected);
 }
 
 #[tokio::test]

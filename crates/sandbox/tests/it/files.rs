@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use ringfence_policy::RelPath;
-use ringfence_sandbox::{Change, Language, Verdict};
+use ringfence_sandbox::{Change, Language, Limit, Task, Verdict};
 
 use crate::harness::{code, native, policy, run, run_in, shell, spec};
 
@@ -24,7 +24,7 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
     let source = "const text = files.read('data/input.csv');\nfiles.write('out/report.txt', text.toUpperCase());\nfiles.write('data/new.csv', 'x');\ntext.length";
     let ran = run_in(&mut sandbox, code(Language::TypeScript, source)).await;
     assert_eq!((ran.ended.verdict, ran.value()), (Verdict::Finished, "8"), "{ran:?}");
-    let collected = sandbox.collect(&before, &policy(&[]).fs().deny).unwrap();
+    let collected = sandbox.collect(&before, &policy(&[]).fs().deny, &[]).unwrap();
     let found: Vec<(&str, u64, Change)> = collected
         .files
         .iter()
@@ -52,7 +52,7 @@ async fn only_plain_files_leave_and_without_their_modes() {
     let ran = run_in(&mut sandbox, shell(script)).await;
     assert_eq!(ran.stderr, "", "{ran:?}");
     let collected = sandbox
-        .collect(&std::collections::BTreeMap::default(), &policy(&[]).fs().deny)
+        .collect(&std::collections::BTreeMap::default(), &policy(&[]).fs().deny, &[])
         .unwrap();
     let mut found: Vec<&str> = collected.files.iter().map(|file| file.path.as_str()).collect();
     found.sort_unstable();
@@ -76,11 +76,79 @@ async fn only_plain_files_leave_and_without_their_modes() {
 }
 
 #[tokio::test]
+async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_withheld() {
+    for (language, source) in [
+        (
+            Language::TypeScript,
+            "files.write('z.txt', 'z'); files.write('a.txt', 'a'); emit([1], { name: 'out/z.json' }); emit('z.txt', { type: 'x/y' }); \
+             emit('old.csv'); emit('.env'); emit('gone'); emit('z.txt')",
+        ),
+        (
+            Language::Python,
+            "import os\nfiles.write('z.txt', 'z')\nfiles.write('a.txt', 'a')\nemit([1], name='out/z.json')\nemit('z.txt', type='x/y')\n\
+             emit('old.csv')\nemit('.env')\nemit('gone')\nemit('z.txt')\nos.remove('gone')\nos.symlink('/etc/passwd', 'gone')",
+        ),
+    ] {
+        let native = native();
+        let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+        let mut before = std::collections::BTreeMap::new();
+        for there in ["old.csv", ".env", "gone"] {
+            before.insert(there.to_owned(), sandbox.put_bytes(b"x", &name(there)).unwrap());
+        }
+        let ran = run_in(&mut sandbox, code(language, source)).await;
+        assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
+        let deny = policy(&[]).fs().deny.clone();
+        let collected = sandbox.collect(&before, &deny, &ran.ended.emitted).unwrap();
+        let found: Vec<(&str, Change, Option<&str>)> = collected
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file.change, file.emitted.as_deref()))
+            .collect();
+        let mut expected = vec![
+            ("out/z.json", Change::Created, Some("application/json")),
+            ("z.txt", Change::Created, Some("text/plain")),
+            ("old.csv", Change::Same, Some("text/csv")),
+            ("gone", Change::Same, Some("application/octet-stream")),
+            ("a.txt", Change::Created, None),
+        ];
+        let mut withheld = vec![(".env".to_owned(), "fs.deny")];
+        if language == Language::Python {
+            expected.remove(3);
+            withheld.push(("gone".to_owned(), "a link"));
+        }
+        assert_eq!(
+            (found, collected.withheld.clone()),
+            (expected, withheld),
+            "{language:?}"
+        );
+        let out = tempfile::tempdir().unwrap();
+        sandbox.copy_out(&collected.files, out.path()).unwrap();
+        assert_eq!(fs::read_to_string(out.path().join("old.csv")).unwrap(), "x");
+        sandbox.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_to_go_out_counts_also_when_its_program_is_killed() {
+    let source = "emit('said', { name: 'early.txt' }); for (;;);";
+    let task = Task {
+        wall: Some(std::time::Duration::from_secs(1)),
+        ..code(Language::TypeScript, source)
+    };
+    let ran = run(task, &[]).await;
+    assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall), "{ran:?}");
+    let named: Vec<&str> = ran.ended.emitted.iter().map(|emit| emit.path.as_str()).collect();
+    assert_eq!(named, ["early.txt"]);
+}
+
+#[tokio::test]
 async fn a_link_where_files_go_out_is_not_followed() {
     let native = native();
     let mut sandbox = native.launch(&spec(&[])).await.unwrap();
     run_in(&mut sandbox, shell("mkdir a; echo x > a/b; echo y > c")).await;
-    let collected = sandbox.collect(&std::collections::BTreeMap::default(), &[]).unwrap();
+    let collected = sandbox
+        .collect(&std::collections::BTreeMap::default(), &[], &[])
+        .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (out, elsewhere) = (folder.path().join("out"), folder.path().join("elsewhere"));
     fs::create_dir_all(&out).unwrap();

@@ -102,6 +102,7 @@ pub(crate) fn code(language: Language, source: &str) -> Task {
         door: None,
         wall: None,
         network: None,
+        again: None,
     }
 }
 
@@ -116,6 +117,7 @@ pub(crate) fn shell(source: &str) -> Task {
         door: None,
         wall: None,
         network: None,
+        again: None,
     }
 }
 
@@ -130,5 +132,6 @@ pub(crate) fn program(argv: &[&str]) -> Task {
         door: None,
         wall: None,
         network: None,
+        again: None,
     }
 }

@@ -45,3 +45,10 @@ async fn a_program_runs() {
     let ran = run(program(&["id", "-u"]), &[]).await;
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("1000\n", ""), "{ran:?}");
 }
+
+#[tokio::test]
+async fn a_program_may_be_as_long_as_its_cap() {
+    let filler = format!("// {}\n", "x".repeat(1020)).repeat((8 << 10) - 1);
+    let ran = run(code(Language::JavaScript, &format!("{filler}40 + 2")), &[]).await;
+    assert_eq!((ran.ended.verdict, ran.value()), (Verdict::Finished, "42"), "{ran:?}");
+}

@@ -5,7 +5,7 @@ use axum::routing::get;
 use serde_json::{Map, Value, json};
 
 use super::{Path, paths};
-use crate::mcp::run_schemas;
+use crate::mcp::{run_schemas, save_schema};
 
 pub(super) fn path() -> Path {
     Path {
@@ -23,14 +23,14 @@ async fn show() -> Json<Value> {
 pub(super) fn document() -> Value {
     let paths: Map<String, Value> = paths()
         .into_iter()
-        .map(|path| (path.at.to_owned(), with_parameters(path.at, path.described)))
+        .map(|path| (path.at.replace("{*", "{"), with_parameters(path.at, path.described)))
         .collect();
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Ringfence",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Runs, sessions and events. Each caller sees what is its own; scope `operator` sees everything.",
+            "description": "Runs, sessions, questions to people and events. Each caller sees what is its own; scope `operator` sees everything.",
         },
         "security": [{ "token": [] }],
         "paths": paths,
@@ -45,9 +45,13 @@ pub(super) fn document() -> Value {
 
 /// The segments of a path in braces are parameters of all its methods.
 fn with_parameters(path: &str, mut described: Value) -> Value {
-    if path.contains("{id}") {
-        let id = json!([{ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }]);
-        described["parameters"] = id;
+    let named = [("{id}", "id"), ("{*path}", "path")];
+    let named = named.iter().filter(|(part, _)| path.contains(part));
+    let parameters: Vec<Value> = named
+        .map(|(_, name)| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect();
+    if !parameters.is_empty() {
+        described["parameters"] = Value::Array(parameters);
     }
     described
 }
@@ -139,6 +143,9 @@ fn schemas() -> Value {
         },
         "RunAsk": run_schemas().map(|(ask, _)| ask),
         "Run": run_schemas().map(|(_, run)| run),
+        "Approval": super::approvals::schema(),
+        "Skill": super::skills::schema(),
+        "SkillAsk": save_schema(),
         "Session": {
             "type": "object",
             "required": ["session_id", "state", "principal", "policy", "backend", "created", "used", "runs"],
@@ -151,6 +158,10 @@ fn schemas() -> Value {
                 "created": time,
                 "used": time,
                 "runs": { "type": "integer" },
+                "workspace": { "type": ["object", "null"], "properties": {
+                    "name": { "type": ["string", "null"] }, "bytes": { "type": "integer" }, "files": { "type": "integer" },
+                    "kept_until": time, "taken": time,
+                } },
                 "newest": { "type": "array", "items": { "$ref": "#/components/schemas/RunRow" } },
             },
         },

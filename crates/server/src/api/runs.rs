@@ -143,14 +143,15 @@ async fn begin(
     })?;
     let mut ask = crate::mcp::ask(Some(given)).map_err(wrong)?;
     ask.trace = Some(trace(&headers));
-    let begun = api.engine.begin(caller.principal, ask);
+    let begun = api.engine.begin(caller.principal, ask).await;
     let id = begun.map_err(|error| failed(&error))?;
     let left = Left {
         engine: Arc::clone(&api.engine),
         principal: caller.principal,
         id: Some(id),
     };
-    let progress = api.engine.wait(caller.principal, id, wait).await;
+    let until = ringfence_engine::Patience::People;
+    let progress = api.engine.wait_until(caller.principal, id, wait, until).await;
     left.stayed();
     let mut response = answer(progress)?;
     if let Ok(place) = HeaderValue::try_from(format!("/api/v1/runs/{id}")) {
@@ -241,7 +242,7 @@ async fn cancel(
 
 impl Api {
     /// Whose run this is, as far as the caller may know: an operator acts on everybody's.
-    async fn owner(&self, caller: Caller, id: ExecutionId) -> Result<Principal, Problem> {
+    pub(super) async fn owner(&self, caller: Caller, id: ExecutionId) -> Result<Principal, Problem> {
         if caller.view().is_some() {
             return Ok(caller.principal);
         }
@@ -264,13 +265,25 @@ fn answer(progress: Result<Progress, WaitError>) -> Result<Response, Problem> {
     }
 }
 
-fn gone(error: &WaitError) -> Problem {
+/// Why nothing can be said of a run.
+pub(super) fn gone(error: &WaitError) -> Problem {
     let (status, code, hint) = match error {
         WaitError::Unknown(_) => (StatusCode::NOT_FOUND, "run.unknown", "`GET /api/v1/runs` lists them"),
         WaitError::Forgotten { .. } => (
             StatusCode::GONE,
             "run.forgotten",
             "the journal still has its events: `GET /api/v1/sessions/{id}/events`",
+        ),
+        WaitError::Elsewhere(_) => (
+            StatusCode::CONFLICT,
+            "run.elsewhere",
+            "another process of this machine has it; `GET /api/v1/sessions/{id}/events` shows what it does",
+        ),
+        WaitError::Spoiled { .. } => (StatusCode::GONE, "run.spoiled", "run the program again"),
+        WaitError::HeldBack(_) => (
+            StatusCode::FORBIDDEN,
+            "data.blocked",
+            "return what has no personal data in it",
         ),
         WaitError::Unread(_) => return Problem::ours("store.read", error),
     };

@@ -1,12 +1,12 @@
-//! Sessions: list, show, stop.
+//! Sessions: list, show, stop, other rules.
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path as Segment, Query, State};
-use axum::routing::{get, put};
+use axum::routing::{delete, get, put};
 use axum::{Json, response::IntoResponse, response::Response};
 use http::StatusCode;
 use ringfence_engine::ChangeError;
-use ringfence_engine::kept::{Executions, Owner, Session, Sessions, Target};
+use ringfence_engine::kept::{Executions, Owner, Session, Sessions, Target, Workspace};
 use ringfence_journal::{Principal, SessionId, SessionState};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -28,6 +28,8 @@ struct View {
     created: String,
     used: String,
     runs: u64,
+    /// The files that it keeps beyond its process.
+    workspace: Option<Workspace>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,6 +60,7 @@ impl From<Session> for View {
             created: session.created.to_string(),
             used: session.used.to_string(),
             runs: session.executions,
+            workspace: session.workspace,
         }
     }
 }
@@ -75,6 +78,16 @@ pub(super) fn paths() -> Vec<Path> {
             described: json!({
                 "get": one("One session, with its newest runs", "Session"),
                 "delete": described("Stop a session: everything of it dies now", "202", &json!({
+                    "type": "object", "properties": { "session_id": { "type": "string" }, "state": { "type": "string" } },
+                })),
+            }),
+        },
+        Path {
+            at: "/api/v1/sessions/{id}/workspace",
+            methods: delete(remove),
+            described: json!({
+                "delete": described("Remove the files that a session keeps, and end it; what runs in it is to be stopped first",
+                    "200", &json!({
                     "type": "object", "properties": { "session_id": { "type": "string" }, "state": { "type": "string" } },
                 })),
             }),
@@ -120,6 +133,7 @@ async fn change(
         }
         Err(ChangeError::Refused(refusal)) => {
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refusal.code, refusal.message);
+            let problem = problem.rule(refusal.rule.unwrap_or_default());
             Err(match refusal.hint {
                 Some(hint) => problem.hint(hint),
                 None => problem,
@@ -182,6 +196,27 @@ async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(
     }))
 }
 
+/// Removes the files that a session keeps, where no process has it.
+async fn remove(
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+) -> Answer<Value> {
+    let session = api.session(caller, parsed(&id)?).await?;
+    if session.workspace.is_none() {
+        let message = format!("session `{}` keeps no files", session.id);
+        return Err(Problem::new(StatusCode::NOT_FOUND, "session.not_kept", message)
+            .hint("`GET /api/v1/sessions/{id}` shows what it keeps as `workspace`"));
+    }
+    let removed = api.engine.remove_kept(session.id).await;
+    if removed.map_err(|error| Problem::ours(error.code(), &error))? {
+        return Ok(Json(json!({ "session_id": session.id, "state": "closed" })));
+    }
+    let message = format!("session `{}` is in use", session.id);
+    Err(Problem::new(StatusCode::CONFLICT, "session.busy", message)
+        .hint("stop it first: `DELETE /api/v1/sessions/{id}`"))
+}
+
 /// Stops a session wherever it runs: here, or in another process of this home.
 async fn stop(
     State(api): Shared,
@@ -199,7 +234,14 @@ async fn stop(
     let asked = asked.map_err(|error| Problem::ours(error.code(), &error))?;
     match asked.first() {
         Some((_, Owner::Told)) => Ok(answer(StatusCode::ACCEPTED, "stopping")),
-        Some((_, Owner::Gone | Owner::Nobody)) => Ok(answer(StatusCode::ACCEPTED, "lost")),
+        // What waits without a process ends here.
+        Some((_, Owner::Nobody)) => {
+            let closed = api.engine.close_orphan(session.id).await;
+            closed.map_err(|error| Problem::ours(error.code(), &error))?;
+            let state = if session.workspace.is_some() { "open" } else { "closed" };
+            Ok(answer(StatusCode::OK, state))
+        }
+        Some((_, Owner::Gone)) => Ok(answer(StatusCode::ACCEPTED, "lost")),
         None => Ok(answer(StatusCode::OK, "closed")),
     }
 }

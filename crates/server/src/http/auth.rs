@@ -15,6 +15,8 @@ use super::problem::Problem;
 
 /// Where clients find how to be let in.
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
+/// Where people are asked.
+const APPROVALS: &str = "/api/v1/approvals";
 /// How often the last use of one access token is written down.
 const NOTE: Duration = Duration::from_mins(1);
 
@@ -230,6 +232,14 @@ impl Need {
             _ if route.starts_with(METADATA) => Need::Nothing,
             "/metrics" => Need::Watch,
             "/api/v1/sessions/{id}/policy" => Need::Rule,
+            // An agent hears of what waits through its own runs, and never answers.
+            _ if route == APPROVALS || route.strip_prefix(APPROVALS).is_some_and(|rest| rest.starts_with('/')) => {
+                if matches!(*method, Method::GET | Method::HEAD) {
+                    Need::Watch
+                } else {
+                    Need::Rule
+                }
+            }
             _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => Need::Look,
             _ => Need::Run,
         }

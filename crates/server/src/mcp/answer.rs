@@ -1,17 +1,21 @@
 //! Results as MCP has them: structured content that is complete in itself, the same in few words, and links.
 
-use ringfence_engine::{Execution, Running};
-use ringfence_journal::{ExecutionId, Status};
+use ringfence_engine::{Engine, Execution, Running, Whole};
+use ringfence_journal::{ExecutionId, Principal, Status};
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Map, Value, json};
 
 use super::cut;
 use super::fault::Fault;
+use super::images;
 use super::link::{Link, Part};
 use super::words;
 
 /// The most links to files in one answer; `links.files` says how the others are written.
 const MOST_LINKS: usize = 16;
+
+/// The most questions in one answer.
+const MOST_ASKED: usize = 16;
 
 /// What went wrong before anything happened.
 pub(super) fn fault(fault: &Fault) -> CallToolResult {
@@ -28,19 +32,51 @@ pub(super) fn tools(mut object: Map<String, Value>) -> CallToolResult {
 }
 
 /// An execution that is over.
-pub(super) fn ended(execution: &Execution) -> Result<CallToolResult, Fault> {
-    let Ok(Value::Object(object)) = serde_json::to_value(execution) else {
+pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution) -> Result<CallToolResult, Fault> {
+    let Ok(Value::Object(mut object)) = serde_json::to_value(execution) else {
         let message = "the result cannot be written as JSON";
         return Err(Fault::new("value.not_json", message, "return less"));
     };
     let is_error = execution.status != Status::Completed;
-    Ok(shown(execution.execution_id, object, is_error))
+    let id = execution.execution_id;
+    if let Some(whole) = &execution.whole {
+        object.insert("links".to_owned(), Value::Object(whole_links(id, whole)));
+    }
+    let most = execution.most.unwrap_or(cut::ANSWER);
+    let mut answer = shown(id, object, is_error, most);
+    images::add(engine, who, execution, &mut answer).await;
+    Ok(answer)
+}
+
+/// Where the whole of what was cut is.
+fn whole_links(execution: ExecutionId, whole: &Whole) -> Map<String, Value> {
+    let parts = [
+        ("value", Part::Value, whole.value.is_some()),
+        ("stdout", Part::Stdout, whole.stdout.is_some()),
+        ("stderr", Part::Stderr, whole.stderr.is_some()),
+    ];
+    let cut = parts.into_iter().filter(|(_, _, is_cut)| *is_cut);
+    cut.map(|(name, part, _)| (name.to_owned(), Value::String(Link { execution, part }.uri())))
+        .collect()
 }
 
 /// One that goes on, and what it printed meanwhile.
 pub(super) fn goes_on(running: Running) -> CallToolResult {
     let id = running.execution_id;
-    let hint = format!("it goes on: call wait_run with execution_id {id}, or with cancel true to kill it");
+    let hint = match words::waits(&running.approvals) {
+        Some(waits) => format!("{waits}; call wait_run with execution_id {id} later, and do not run the program again"),
+        None => format!("it goes on: call wait_run with execution_id {id}, or with cancel true to kill it"),
+    };
+    let tied = running
+        .unrepeatable
+        .as_deref()
+        .filter(|_| !running.approvals.is_empty());
+    let tied = tied.map(|why| format!("it keeps its sandbox while it waits, and is lost if this server ends: {why}"));
+    let notices: Vec<String> = std::iter::once(hint).chain(tied).collect();
+    let asked = running.approvals.iter().take(MOST_ASKED);
+    let asked: Vec<_> = asked
+        .map(|asked| json!({ "id": asked.id, "tool": asked.tool, "rule": asked.rule, "expires": asked.expires }))
+        .collect();
     let fields = [
         ("execution_id", json!(id)),
         ("session_id", json!(running.session_id)),
@@ -49,20 +85,23 @@ pub(super) fn goes_on(running: Running) -> CallToolResult {
         ("stderr", Value::String(running.stderr)),
         ("elapsed_ms", json!(running.elapsed_ms)),
         ("truncated", json!({ "stdout": false, "stderr": false, "value": false })),
-        ("notices", json!([hint])),
+        ("notices", json!(notices)),
     ];
-    shown(
-        id,
-        fields
-            .map(|(name, value)| (name.to_owned(), value))
-            .into_iter()
-            .collect(),
-        false,
-    )
+    let mut fields: Map<_, _> = fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect();
+    if !asked.is_empty() {
+        fields.insert("approvals".to_owned(), Value::Array(asked));
+    }
+    if let Some(why) = running.unrepeatable {
+        fields.insert("unrepeatable".to_owned(), Value::String(why));
+    }
+    shown(id, fields, false, cut::ANSWER)
 }
 
-fn shown(id: ExecutionId, mut object: Map<String, Value>, is_error: bool) -> CallToolResult {
-    cut::fit(&mut object, id, cut::ANSWER);
+fn shown(id: ExecutionId, mut object: Map<String, Value>, is_error: bool, most: usize) -> CallToolResult {
+    cut::fit(&mut object, id, most);
     let mut content = vec![ContentBlock::text(words::execution(&object))];
     content.extend(links(id, &object));
     complete(Value::Object(object), content, is_error)
@@ -80,19 +119,30 @@ fn links(id: ExecutionId, object: &Map<String, Value>) -> Vec<ContentBlock> {
         Some(Resource::new(uri.as_str()?, name).with_mime_type(mime))
     });
     let files = object.get("files").and_then(Value::as_array);
-    let files = files.into_iter().flatten().filter_map(|file| {
-        let path = file.get("path")?.as_str()?;
-        let part = Part::File(path.to_owned());
-        let resource = Resource::new(Link { execution: id, part }.uri(), path);
-        Some(match file.get("bytes").and_then(Value::as_u64) {
-            Some(bytes) => resource.with_size(bytes),
-            None => resource,
-        })
-    });
-    outputs
-        .chain(files.take(MOST_LINKS))
+    let files = files.into_iter().flatten().take(MOST_LINKS);
+    // What the program lets go out is what it was run for.
+    let (emitted, others): (Vec<_>, Vec<_>) = files.partition(|file| file.get("emitted").is_some());
+    let link = |file| file_link(id, file);
+    let emitted = emitted.into_iter().filter_map(link);
+    let others = others.into_iter().filter_map(link);
+    emitted
+        .chain(outputs)
+        .chain(others)
         .map(ContentBlock::resource_link)
         .collect()
+}
+
+fn file_link(id: ExecutionId, file: &Value) -> Option<Resource> {
+    let path = file.get("path")?.as_str()?;
+    let part = Part::File(path.to_owned());
+    let mut resource = Resource::new(Link { execution: id, part }.uri(), path);
+    if let Some(bytes) = file.get("bytes").and_then(Value::as_u64) {
+        resource = resource.with_size(bytes);
+    }
+    Some(match file.get("type").and_then(Value::as_str) {
+        Some(media_type) => resource.with_mime_type(media_type),
+        None => resource,
+    })
 }
 
 pub(super) fn complete(structured: Value, content: Vec<ContentBlock>, is_error: bool) -> CallToolResult {

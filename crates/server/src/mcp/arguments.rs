@@ -47,6 +47,11 @@ impl Arguments {
         }
     }
 
+    /// The session that is meant, by its id or name.
+    pub(super) fn session(&mut self) -> Result<Option<String>, Fault> {
+        Ok(self.text("session_id")?.filter(|called| !called.is_empty()))
+    }
+
     /// A text that must be there.
     pub(super) fn needed(&mut self, name: &str, hint: &str) -> Result<String, Fault> {
         self.text(name)?.ok_or_else(|| Fault {

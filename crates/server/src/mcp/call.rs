@@ -7,7 +7,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use super::discover::{self, Question};
 use super::face::Face;
 use super::fault::Fault;
-use super::{run, tools};
+use super::{run, skills, tools};
 
 impl Face {
     /// Answers a call: a result, a fault that the model can mend, or an error of the protocol.
@@ -17,18 +17,30 @@ impl Face {
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Result<CallToolResponse, Fault>, ErrorData> {
-        let given = request.arguments;
         let shared = &self.shared;
-        Ok(match request.name.as_ref() {
-            tools::SEARCH => discover::ask(shared, Question::Search, given).await.map(Into::into),
-            tools::LIST => discover::ask(shared, Question::List, given).await.map(Into::into),
-            tools::DESCRIBE => discover::ask(shared, Question::Describe, given).await.map(Into::into),
+        if let tools::RUN | tools::RUN_ALIAS | tools::WAIT = request.name.as_ref()
+            && let Some(answer) = run::again(self, who, &request, context).await
+        {
+            return Ok(answer);
+        }
+        let name = request.name.clone();
+        if let Some(direct) = self.direct_tool(&name).await {
+            return Ok(self.call_direct(who, direct, request, context).await);
+        }
+        let given = request.arguments;
+        Ok(match name.as_ref() {
+            tools::SEARCH => discover::ask(shared, who, Question::Search, given)
+                .await
+                .map(Into::into),
+            tools::LIST => discover::ask(shared, who, Question::List, given).await.map(Into::into),
+            tools::DESCRIBE => discover::ask(shared, who, Question::Describe, given)
+                .await
+                .map(Into::into),
             tools::RUN | tools::RUN_ALIAS => run::run(self, who, given, context).await,
-            tools::WAIT => run::wait(self, who, given, context).await.map(Into::into),
-            name => match self.direct_tool(name).await {
-                Some(direct) => self.call_direct(who, direct, given, context).await,
-                None => return Err(unknown(name)),
-            },
+            tools::WAIT => run::wait(self, who, given, context).await,
+            tools::SAVE => skills::save(shared, who, given).await.map(Into::into),
+            tools::LIST_SKILLS => skills::list(shared, who, given).await.map(Into::into),
+            name => return Err(unknown(name)),
         })
     }
 }
@@ -36,7 +48,15 @@ impl Face {
 /// There is no such tool: the nearest, or how one of the catalog is called.
 fn unknown(name: &str) -> ErrorData {
     let short: String = name.chars().take(80).collect();
-    let names = [tools::SEARCH, tools::LIST, tools::DESCRIBE, tools::RUN, tools::WAIT];
+    let names = [
+        tools::SEARCH,
+        tools::LIST,
+        tools::DESCRIBE,
+        tools::RUN,
+        tools::WAIT,
+        tools::SAVE,
+        tools::LIST_SKILLS,
+    ];
     let nearest = names
         .into_iter()
         .map(|known| (strsim::jaro_winkler(known, name), known))

@@ -1,5 +1,6 @@
 //! Answers short enough for a model: what is too long is cut, said to be cut, and linked to.
 
+use ringfence_engine::shares;
 use ringfence_journal::ExecutionId;
 use serde_json::{Map, Value};
 
@@ -41,7 +42,10 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
             *text = middle_out(text, SENTENCE);
         }
     }
-    let mut links = Map::new();
+    let mut links = match object.remove("links") {
+        Some(Value::Object(links)) => links,
+        _ => Map::new(),
+    };
     let outputs = [
         ("value", Part::Value),
         ("stdout", Part::Stdout),
@@ -193,21 +197,6 @@ fn shorten_list(list: &mut Vec<Value>, most: usize) -> Option<usize> {
     let left_out = list.len() - keep;
     list.truncate(keep);
     (left_out > 0).then_some(left_out)
-}
-
-/// What each of three gets of `most`: the small what they need, the large equal parts.
-fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
-    let mut order = [0, 1, 2];
-    order.sort_by_key(|at| sizes.get(*at));
-    let (mut left, mut shares) = (most, [0; 3]);
-    for (done, at) in order.into_iter().enumerate() {
-        let share = left / (3 - done);
-        if let (Some(size), Some(slot)) = (sizes.get(at), shares.get_mut(at)) {
-            *slot = share.min(*size);
-            left -= *slot;
-        }
-    }
-    shares
 }
 
 /// How many bytes a value is when written.

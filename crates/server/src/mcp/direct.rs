@@ -1,18 +1,22 @@
 //! Upstream tools passed through one by one, for models that code poorly: the same gateway, the same policy, one call each.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use ringfence_engine::{DirectTool, Execution, ToolCall};
-use ringfence_journal::Principal;
-use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, Resource, Tool, ToolAnnotations};
+use ringfence_journal::{ApprovalId, ExecutionId, Principal};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Resource, Tool, ToolAnnotations,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
 use super::face::Face;
 use super::fault::Fault;
+use super::form::{self, Forms};
 use super::link::{Link, Part};
-use super::watch::{self, Leave, Seen};
-use super::{answer, cut, tools, trace};
+use super::watch::{self, Leave, Seen, Stay};
+use super::{answer, cut, tools, trace, words};
 
 /// The longest name: clients put their own words before it, and the whole must have at most 64 characters.
 const LONGEST: usize = 48;
@@ -65,19 +69,56 @@ impl Face {
         &self,
         who: Principal,
         direct: Direct,
-        given: Option<JsonObject>,
+        request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Fault> {
+        let promised = direct.tool.output_schema.is_some();
+        if let Some(repeated) = form::repeated(request.request_state.as_deref())? {
+            let answers = request.input_responses.as_ref();
+            if let Some(answers) = answers {
+                form::take(&self.shared.engine, who, repeated.execution, answers).await?;
+            }
+            return self
+                .follow_direct(who, repeated.execution, promised, repeated.asked, context)
+                .await;
+        }
         let call = ToolCall {
             tool: direct.full_name,
-            arguments: Value::Object(given.unwrap_or_default()),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
             trace: Some(trace::of(context)),
         };
         let id = self.shared.engine.begin_call(who, call)?;
         self.begun(id);
-        match watch::watch(self, who, (id, STAY), Leave::Kill, context).await? {
-            Seen::Ended(execution) => Ok(answered(&execution, direct.tool.output_schema.is_some()).into()),
-            Seen::GoesOn(running) => Ok(answer::goes_on(running).into()),
+        self.follow_direct(who, id, promised, HashSet::new(), context).await
+    }
+
+    /// Stays with a call until it is over, or waits for a person.
+    async fn follow_direct(
+        &self,
+        who: Principal,
+        id: ExecutionId,
+        promised: bool,
+        asked: HashSet<ApprovalId>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, Fault> {
+        let stay = Stay {
+            at_most: STAY,
+            leave: Leave::Kill,
+            known: None,
+            is_one_call: true,
+            forms: Forms::new(context, asked),
+        };
+        match watch::watch(self, who, id, stay, context).await? {
+            Seen::Ended(execution) => Ok(answered(&execution, promised).into()),
+            Seen::Asks(question) => Ok(CallToolResponse::InputRequired(*question)),
+            Seen::GoesOn(running) => match words::waits(&running.approvals) {
+                // An error, for it is not what the tool's schema promises.
+                Some(waits) => {
+                    let hint = format!("call wait_run with execution_id {id} later; do not make the call again");
+                    Err(Fault::new("approval.waiting", waits, &hint))
+                }
+                None => Ok(answer::goes_on(running).into()),
+            },
         }
     }
 }
@@ -94,13 +135,17 @@ fn answered(execution: &Execution, promised: bool) -> CallToolResult {
         part,
     }
     .uri();
-    if text.len() > cut::ANSWER {
+    let is_cut = execution.whole.as_ref().is_some_and(|whole| whole.value.is_some());
+    let most = execution.most.unwrap_or(cut::ANSWER);
+    if is_cut || text.len() > most {
         let resource = Resource::new(&uri, "value").with_mime_type("application/json");
-        let shown = format!(
-            "{}\n{} bytes in all; the whole is at {uri}",
-            cut::head(text, cut::ANSWER),
-            text.len()
-        );
+        // What was cut before says so itself.
+        let shown = if text.len() > most {
+            let head = cut::head(text, most);
+            format!("{head}\n{} bytes in all; the whole is at {uri}", text.len())
+        } else {
+            text.to_owned()
+        };
         let content = vec![ContentBlock::text(shown), ContentBlock::resource_link(resource)];
         // What is cut is not what the tool's schema promises: clients that check would refuse it.
         return if promised {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringfence_engine::ErrorReport;
+use ringfence_journal::Principal;
 use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
@@ -33,21 +34,25 @@ const LANGUAGES: &[(&str, &[&str])] = &[
 /// Asks.
 pub(super) async fn ask(
     shared: &Shared,
+    who: Principal,
     question: Question,
     given: Option<JsonObject>,
 ) -> Result<CallToolResult, Fault> {
-    let body = match question {
+    let (body, session) = match question {
         Question::Search => search(given)?,
-        Question::List => Value::Object(Arguments::new(given, tools::LIST_TAKES)?.rest()),
+        Question::List => (Value::Object(Arguments::new(given, tools::LIST_TAKES)?.rest()), None),
         Question::Describe => describe(given)?,
     };
+    let session = session
+        .map(|called| shared.engine.open_session_called(who, &called))
+        .transpose()?;
     #[expect(
         clippy::default_trait_access,
         reason = "the language of signatures is the catalog's to name"
     )]
     let discover = shared
         .engine
-        .discover(Arc::clone(&shared.options.policy), Default::default());
+        .discover(who, session, Arc::clone(&shared.options.policy), Default::default());
     let body = body.to_string();
     let answered = match question {
         Question::Search => discover.search(&body).await,
@@ -64,7 +69,8 @@ pub(super) async fn ask(
     Ok(answer::tools(object))
 }
 
-fn search(given: Option<JsonObject>) -> Result<Value, Fault> {
+/// The question, and the session whose skills are meant too.
+fn search(given: Option<JsonObject>) -> Result<(Value, Option<String>), Fault> {
     let mut given = Arguments::new(given, tools::SEARCH_TAKES)?;
     let mut intents = given.texts("intents")?.unwrap_or_default();
     intents.extend(given.texts("query")?.unwrap_or_default());
@@ -74,10 +80,10 @@ fn search(given: Option<JsonObject>) -> Result<Value, Fault> {
     put(&mut body, "language", given.one_of("language", LANGUAGES)?);
     put(&mut body, "limit", given.count("limit")?);
     put(&mut body, "cursor", given.text("cursor")?);
-    Ok(body)
+    Ok((body, given.session()?))
 }
 
-fn describe(given: Option<JsonObject>) -> Result<Value, Fault> {
+fn describe(given: Option<JsonObject>) -> Result<(Value, Option<String>), Fault> {
     let mut given = Arguments::new(given, tools::DESCRIBE_TAKES)?;
     let Some(names) = given.texts("tools")?.filter(|names| !names.is_empty()) else {
         return Err(Fault::new(
@@ -89,7 +95,7 @@ fn describe(given: Option<JsonObject>) -> Result<Value, Fault> {
     let mut body = json!({ "tools": names });
     put(&mut body, "detail", given.one_of("detail", DETAILS)?);
     put(&mut body, "language", given.one_of("language", LANGUAGES)?);
-    Ok(body)
+    Ok((body, given.session()?))
 }
 
 fn put(body: &mut Value, name: &str, value: Option<impl Into<Value>>) {

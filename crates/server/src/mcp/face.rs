@@ -15,6 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tokio_util::sync::CancellationToken;
 
+use super::watch::Leave;
 use super::{Shared, Whose, answer, link, resources, task, tools};
 
 /// How long a client may take the list of tools for true: it changes with the configuration only, or with what is passed
@@ -62,6 +63,15 @@ impl Face {
 
     pub(super) fn over(&self, id: ExecutionId) {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// What becomes of an execution when the client is gone: what it began and never heard the end of is killed.
+    pub(super) fn leave(&self, id: ExecutionId) -> Leave {
+        if self.begun.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) {
+            Leave::Kill
+        } else {
+            Leave::Alone
+        }
     }
 
     /// Ends what the client began: it will not hear of it any more.
@@ -153,8 +163,8 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let who = self.principal(&context)?;
-        let (found, is_over) = task::get(&self.shared.engine, who, &request.task_id).await?;
-        if let Some(id) = is_over {
+        let (found, needs_nobody) = task::get(&self.shared.engine, who, &request.task_id, &context).await?;
+        if let Some(id) = needs_nobody {
             self.over(id);
         }
         Ok(found)
@@ -165,9 +175,8 @@ impl ServerHandler for Face {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // A run never asks its client anything: an answer that nobody waits for is taken and ignored.
         let who = self.principal(&context)?;
-        task::get(&self.shared.engine, who, &request.task_id).await.map(|_| ())
+        task::update(&self.shared.engine, who, &request).await
     }
 
     async fn cancel_task(

@@ -15,32 +15,39 @@ const MOST: usize = 8 * 1024 * 1024;
 pub(super) async fn read(engine: &Engine, who: Principal, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
     let none = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({ "uri": uri })));
     let link = Link::parse(uri).ok_or_else(none)?;
-    let (part, mime_type) = match &link.part {
-        Part::Stdout => (Kept::Stdout, Some("text/plain")),
-        Part::Stderr => (Kept::Stderr, Some("text/plain")),
-        Part::Value => (Kept::Value, Some("application/json")),
-        Part::File(path) => (Kept::File(path.parse().map_err(|_| none())?), None),
+    let (part, media_type) = match &link.part {
+        Part::Stdout => (Kept::Stdout, Some("text/plain".to_owned())),
+        Part::Stderr => (Kept::Stderr, Some("text/plain".to_owned())),
+        Part::Value => (Kept::Value, Some("application/json".to_owned())),
+        Part::File(path) => {
+            let path = path.parse().map_err(|_| none())?;
+            let media_type = engine.media_type(who, link.execution, &path).await;
+            (Kept::File(path), media_type)
+        }
     };
     let found = engine.artifact(who, link.execution, part).await;
     let bytes = match found {
         Ok(Some(bytes)) => bytes,
         Ok(None) | Err(WaitError::Unknown(_)) => return Err(none()),
-        Err(error @ WaitError::Forgotten { .. }) => return Err(ErrorData::resource_not_found(error.to_string(), None)),
+        Err(error @ (WaitError::Forgotten { .. } | WaitError::Elsewhere(_) | WaitError::Spoiled { .. })) => {
+            return Err(ErrorData::resource_not_found(error.to_string(), None));
+        }
+        Err(error @ WaitError::HeldBack(_)) => return Err(ErrorData::invalid_params(error.to_string(), None)),
         Err(error @ WaitError::Unread(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
     };
     if bytes.len() > MOST {
         let message = format!("`{uri}` has {} bytes, and at most {MOST} are read at once", bytes.len());
         return Err(ErrorData::invalid_params(message, None));
     }
-    let mut result = ReadResourceResult::new(vec![contents(uri, mime_type, bytes)]);
+    let mut result = ReadResourceResult::new(vec![contents(uri, media_type, bytes)]);
     // It never changes, and is nobody else's.
     result.ttl_ms = Some(60_000);
     result.cache_scope = Some(CacheScope::Private);
     Ok(result.into())
 }
 
-fn contents(uri: &str, mime_type: Option<&str>, bytes: Vec<u8>) -> ResourceContents {
-    let mime = |otherwise: &str| Some(mime_type.unwrap_or(otherwise).to_owned());
+fn contents(uri: &str, media_type: Option<String>, bytes: Vec<u8>) -> ResourceContents {
+    let mime = |otherwise: &str| Some(media_type.unwrap_or_else(|| otherwise.to_owned()));
     match String::from_utf8(bytes) {
         Ok(text) => ResourceContents::TextResourceContents {
             uri: uri.to_owned(),

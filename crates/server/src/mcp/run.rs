@@ -1,17 +1,19 @@
 //! `sandboxed_code_run` and `wait_run`: begin a run, stay with it for a while, and say where it stands.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use ringfence_engine::{Ask, Language, Program, RunError, WaitError};
-use ringfence_journal::{ExecutionId, Principal};
-use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
+use ringfence_journal::{ApprovalId, ExecutionId, Principal};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
 use super::arguments::{Arguments, wrong};
 use super::face::Face;
 use super::fault::Fault;
-use super::watch::{self, Leave, Seen};
+use super::form::{self, Forms};
+use super::watch::{self, Leave, Seen, Stay};
 use super::{answer, files, task, tools, trace};
 
 /// How long a call stays with its run: clients give up on silence at about a minute.
@@ -19,7 +21,7 @@ const STAY: Duration = Duration::from_secs(45);
 /// How long before a client that offers tasks gets one instead of a result.
 const SOON: Duration = Duration::from_secs(1);
 
-const LANGUAGES: &[(&str, &[&str])] = &[
+pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
     ("typescript", &["ts", "tsx"]),
     ("javascript", &["js", "node", "nodejs", "mjs"]),
     ("python", &["py", "python3"]),
@@ -35,9 +37,29 @@ pub(super) async fn run(
 ) -> Result<CallToolResponse, Fault> {
     let mut ask = ask(given)?;
     ask.trace = Some(trace::of(context));
-    let id = face.shared.engine.begin(who, ask)?;
+    let id = face.shared.engine.begin(who, ask).await?;
     face.begun(id);
-    follow(face, who, id, context).await
+    follow(face, who, id, HashSet::new(), context).await
+}
+
+/// A call that is made again with the person's answers: it goes on with its run, and begins none.
+pub(super) async fn again(
+    face: &Face,
+    who: Principal,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Option<Result<CallToolResponse, Fault>> {
+    let repeated = match form::repeated(request.request_state.as_deref()) {
+        Ok(repeated) => repeated?,
+        Err(fault) => return Some(Err(fault)),
+    };
+    let answers = request.input_responses.as_ref();
+    if let Some(answers) = answers
+        && let Err(fault) = form::take(&face.shared.engine, who, repeated.execution, answers).await
+    {
+        return Some(Err(fault));
+    }
+    Some(follow(face, who, repeated.execution, repeated.asked, context).await)
 }
 
 /// Stays with an execution that this call began: its end is the answer, or a task, or that it goes on.
@@ -45,22 +67,31 @@ async fn follow(
     face: &Face,
     who: Principal,
     id: ExecutionId,
+    asked: HashSet<ApprovalId>,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, Fault> {
     let offers_tasks = context
         .client_capabilities()
         .is_some_and(|client| client.supports_tasks());
-    let stay = if offers_tasks { SOON } else { STAY };
-    match watch::watch(face, who, (id, stay), Leave::Kill, context).await? {
-        Seen::GoesOn(_) if offers_tasks => Ok(task::begun(id).into()),
-        seen @ (Seen::GoesOn(_) | Seen::Ended(_)) => Ok(shown(seen)?.into()),
+    let stay = Stay {
+        at_most: if offers_tasks { SOON } else { STAY },
+        leave: face.leave(id),
+        known: None,
+        is_one_call: false,
+        forms: Forms::new(context, asked),
+    };
+    match watch::watch(face, who, id, stay, context).await? {
+        // What a task waits for is asked when the client looks at it.
+        Seen::GoesOn(_) | Seen::Asks(_) if offers_tasks => Ok(task::begun(id).into()),
+        seen @ (Seen::GoesOn(_) | Seen::Ended(_) | Seen::Asks(_)) => shown(face, who, seen).await,
     }
 }
 
-fn shown(seen: Seen) -> Result<CallToolResult, Fault> {
+async fn shown(face: &Face, who: Principal, seen: Seen) -> Result<CallToolResponse, Fault> {
     match seen {
-        Seen::Ended(execution) => answer::ended(&execution),
-        Seen::GoesOn(running) => Ok(answer::goes_on(running)),
+        Seen::Ended(execution) => Ok(answer::ended(&face.shared.engine, who, &execution).await?.into()),
+        Seen::GoesOn(running) => Ok(answer::goes_on(running).into()),
+        Seen::Asks(question) => Ok(CallToolResponse::InputRequired(*question)),
     }
 }
 
@@ -70,18 +101,25 @@ pub(super) async fn wait(
     who: Principal,
     given: Option<JsonObject>,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, Fault> {
+) -> Result<CallToolResponse, Fault> {
     let mut given = Arguments::new(given, tools::WAIT_TAKES)?;
     let text = given.needed("execution_id", "give the `execution_id` of a run that goes on")?;
     let id: ExecutionId = text.parse().map_err(|error| {
         let hint = "use the `execution_id` that sandboxed_code_run returned";
         Fault::new("arguments.invalid", format!("`execution_id`: {error}"), hint)
     })?;
-    let stay = given.duration("wait")?.unwrap_or(STAY).min(STAY);
+    let at_most = given.duration("wait")?.unwrap_or(STAY).min(STAY);
     if given.flag("cancel")? {
         face.shared.engine.cancel(who, id).await?;
     }
-    shown(watch::watch(face, who, (id, stay), Leave::Alone, context).await?)
+    let stay = Stay {
+        at_most,
+        leave: Leave::Alone,
+        known: Some(face.shared.engine.waits_for(who, id).await?),
+        is_one_call: false,
+        forms: Forms::new(context, HashSet::new()),
+    };
+    shown(face, who, watch::watch(face, who, id, stay, context).await?).await
 }
 
 /// What a call asks to run.
@@ -104,7 +142,7 @@ pub(crate) fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
     Ok(Ask {
         program,
         files: given.any("files").map(files::read).transpose()?.unwrap_or_default(),
-        session: given.text("session_id")?.filter(|name| !name.is_empty()),
+        session: given.session()?,
         draft: draft(given.any("sandbox_policy"))?,
         timeout: given.duration("timeout")?,
         trace: None,
@@ -163,6 +201,9 @@ impl From<WaitError> for Fault {
                 "use the `execution_id` that sandboxed_code_run returned",
             ),
             WaitError::Forgotten { .. } => ("execution.forgotten", "run the program again"),
+            WaitError::Elsewhere(_) => ("execution.elsewhere", "ask the process that began it"),
+            WaitError::Spoiled { .. } => ("execution.spoiled", "run the program again"),
+            WaitError::HeldBack(_) => ("data.blocked", "return what has no personal data in it"),
             WaitError::Unread(_) => (
                 "store.read",
                 "try again; if it stays so, the operator must look at the store",

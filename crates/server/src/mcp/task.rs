@@ -1,18 +1,20 @@
 //! MCP tasks (SEP-2663): every execution is one, and its id is the task's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_engine::{Engine, Progress, WaitError};
 use ringfence_journal::{ExecutionId, Principal, Status};
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject, Task, TaskPayload,
-    TaskStatus,
+    TaskStatus, UpdateTaskParams,
 };
+use rmcp::service::{RequestContext, RoleServer};
 use rmcp::task_manager::current_timestamp;
 use serde_json::{Value, json};
 
-use super::answer;
 use super::fault::Fault;
+use super::{answer, form, words};
 
 /// How often a client should ask.
 const POLL_MS: u64 = 1_000;
@@ -27,25 +29,38 @@ fn task(id: ExecutionId, status: TaskStatus) -> Task {
     Task::new(id.to_string(), status, id.created().to_string(), now).with_poll_interval_ms(POLL_MS)
 }
 
-/// Where a task stands, and the execution if it is over.
+/// Where a task stands, and the execution if it needs its client no more: it is over, or waits for people.
 pub(super) async fn get(
-    engine: &Engine,
+    engine: &Arc<Engine>,
     who: Principal,
     task_id: &str,
+    context: &RequestContext<RoleServer>,
 ) -> Result<(GetTaskResult, Option<ExecutionId>), ErrorData> {
     let id = parse(task_id)?;
     let progress = engine
         .wait(who, id, Duration::ZERO)
         .await
         .map_err(|error| unknown(&error))?;
-    let (payload, is_over) = match progress {
-        Progress::Running(_) => (TaskPayload::Working, None),
+    let mut says = None;
+    let (payload, needs_nobody) = match progress {
+        Progress::Running(running) => {
+            let asked = form::of_task(engine, &running, context).await;
+            let input_requests = asked.map_err(|fault| ErrorData::internal_error(fault.message, None))?;
+            says = words::waits(&running.approvals);
+            let payload = if input_requests.is_empty() {
+                TaskPayload::Working
+            } else {
+                TaskPayload::InputRequired { input_requests }
+            };
+            (payload, (running.status == Status::WaitingApproval).then_some(id))
+        }
         Progress::Ended(Ok(execution)) if execution.status == Status::Cancelled => (TaskPayload::Cancelled, Some(id)),
-        Progress::Ended(Ok(execution)) => (over(answer::ended(&execution)), Some(id)),
+        Progress::Ended(Ok(execution)) => (over(answer::ended(engine, who, &execution).await), Some(id)),
         Progress::Ended(Err(error)) => (over(Err(Fault::from(error.as_ref()))), Some(id)),
     };
-    let task = task(id, payload.status());
-    Ok((GetTaskResult::new(DetailedTask::new(task, payload)), is_over))
+    let mut task = task(id, payload.status());
+    task.status_message = says;
+    Ok((GetTaskResult::new(DetailedTask::new(task, payload)), needs_nobody))
 }
 
 fn over(result: Result<CallToolResult, Fault>) -> TaskPayload {
@@ -62,8 +77,20 @@ fn failed(message: &str) -> TaskPayload {
     TaskPayload::Failed { error }
 }
 
+/// Takes a person's answers to what a task waits for.
+pub(super) async fn update(engine: &Arc<Engine>, who: Principal, request: &UpdateTaskParams) -> Result<(), ErrorData> {
+    let id = parse(&request.task_id)?;
+    engine
+        .wait(who, id, Duration::ZERO)
+        .await
+        .map_err(|error| unknown(&error))?;
+    form::take(engine, who, id, &request.input_responses)
+        .await
+        .map_err(|fault| ErrorData::internal_error(fault.message, None))
+}
+
 /// Kills a task's run.
-pub(super) async fn cancel(engine: &Engine, who: Principal, task_id: &str) -> Result<(), ErrorData> {
+pub(super) async fn cancel(engine: &Arc<Engine>, who: Principal, task_id: &str) -> Result<(), ErrorData> {
     let id = parse(task_id)?;
     engine.cancel(who, id).await.map_err(|error| unknown(&error))
 }
@@ -76,7 +103,11 @@ fn parse(task_id: &str) -> Result<ExecutionId, ErrorData> {
 
 fn unknown(error: &WaitError) -> ErrorData {
     match error {
-        WaitError::Unknown(_) | WaitError::Forgotten { .. } => ErrorData::invalid_params(error.to_string(), None),
+        WaitError::Unknown(_)
+        | WaitError::Forgotten { .. }
+        | WaitError::Elsewhere(_)
+        | WaitError::HeldBack(_)
+        | WaitError::Spoiled { .. } => ErrorData::invalid_params(error.to_string(), None),
         WaitError::Unread(_) => ErrorData::internal_error(error.to_string(), None),
     }
 }

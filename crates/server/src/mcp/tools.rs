@@ -22,13 +22,37 @@ pub(super) const WAIT: &str = "wait_run";
 pub(super) const SEARCH: &str = "search_tools";
 pub(super) const LIST: &str = "list_tools";
 pub(super) const DESCRIBE: &str = "describe_tools";
+pub(super) const SAVE: &str = "save_skill";
+pub(super) const LIST_SKILLS: &str = "list_skills";
 
 /// What each takes; also what an unknown argument is compared with.
-pub(super) const SEARCH_TAKES: &[&str] = &["intents", "query", "task", "detail", "language", "limit", "cursor"];
+pub(super) const SEARCH_TAKES: &[&str] = &[
+    "intents",
+    "query",
+    "task",
+    "detail",
+    "language",
+    "limit",
+    "cursor",
+    "session_id",
+];
 pub(super) const LIST_TAKES: &[&str] = &["server", "domain", "cursor"];
-pub(super) const DESCRIBE_TAKES: &[&str] = &["tools", "detail", "language"];
+pub(super) const DESCRIBE_TAKES: &[&str] = &["tools", "detail", "language", "session_id"];
 pub(super) const RUN_TAKES: &[&str] = &["code", "language", "session_id", "files", "timeout", "sandbox_policy"];
 pub(super) const WAIT_TAKES: &[&str] = &["execution_id", "wait", "cancel"];
+pub(super) const SAVE_TAKES: &[&str] = &[
+    "name",
+    "description",
+    "code",
+    "execution_id",
+    "language",
+    "inputs",
+    "outputs",
+    "files",
+    "scope",
+    "session_id",
+];
+pub(super) const LIST_SKILLS_TAKES: &[&str] = &["query", "cursor", "session_id"];
 
 /// How a run can stand.
 const STATUSES: [&str; 9] = [
@@ -45,7 +69,15 @@ const STATUSES: [&str; 9] = [
 
 /// All of them, in the order in which they are used.
 pub(super) fn all() -> Vec<Tool> {
-    vec![at_once(search()), list(), at_once(describe()), at_once(run()), wait()]
+    vec![
+        at_once(search()),
+        list(),
+        at_once(describe()),
+        at_once(run()),
+        wait(),
+        save(),
+        list_skills(),
+    ]
 }
 
 /// Asks a client that puts off loading tools to load this one at once: the others follow from it.
@@ -66,6 +98,7 @@ fn search() -> Tool {
             "language": stub_language(),
             "limit": { "type": "integer" },
             "cursor": { "type": "string" },
+            "session_id": { "type": "string", "description": "its skills too" },
         },
     });
     tool(
@@ -106,6 +139,7 @@ fn describe() -> Tool {
             "tools": { "type": "array", "items": { "type": "string" }, "description": "e.g. [\"github.list_issues\"]" },
             "detail": detail(),
             "language": stub_language(),
+            "session_id": { "type": "string" },
         },
         "required": ["tools"],
     });
@@ -157,8 +191,8 @@ fn run() -> Tool {
          (the last expression is the value; console.log prints).\n\
          Python: `from tools import github`, `await github.list_issues(owner=\"o\", repo=\"r\")`; last expression is the value.\n\
          No network, no packages, only /workspace and /tmp are writable, unless the policy says more. \
-         Returns status, value, stdout, stderr, error, calls, files. \
-         status running: call wait_run. failed: fix what error.hint says. refused: the policy forbids it, change the plan.",
+         `emit(\"plot.png\")` sends a file out. Returns status, value, stdout, stderr, error, calls, files. \
+         status running: call wait_run. waiting_approval: a person decides; call wait_run later, do not run again. failed: fix what error.hint says. refused: the policy forbids it, change the plan.",
         input,
         output,
         annotations,
@@ -187,6 +221,58 @@ fn wait() -> Tool {
         input,
         execution_schema(),
         annotations,
+    )
+}
+
+fn save() -> Tool {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "description": "e.g. monthly-report" },
+            "description": { "type": "string" },
+            "code": { "type": "string" },
+            "execution_id": { "type": "string", "description": "instead of code: a run that worked" },
+            "language": { "type": "string", "enum": ["typescript", "javascript", "python", "shell"] },
+            "inputs": { "type": "object", "description": "JSON Schema" },
+            "outputs": { "type": "object", "description": "JSON Schema" },
+            "files": { "type": "object" },
+            "scope": { "type": "string", "enum": ["user", "session"] },
+            "session_id": { "type": "string" },
+        },
+        "required": ["name", "description"],
+    });
+    let annotations = ToolAnnotations::new()
+        .read_only(false)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
+    tool(
+        SAVE,
+        "Save a skill",
+        "Keep a program for later; any program then calls `skills.monthly_report({…})`. \
+         TypeScript: `export default async function (input) {…}`; Python: `async def main(month): …`.",
+        input,
+        answer(json!({ "name": { "type": "string" }, "call": { "type": "string" }, "version": { "type": "integer" } })),
+        annotations,
+    )
+}
+
+fn list_skills() -> Tool {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "query": { "type": "string" },
+            "cursor": { "type": "string" },
+            "session_id": { "type": "string" },
+        },
+    });
+    tool(
+        LIST_SKILLS,
+        "List skills",
+        "Saved programs; search_tools finds them too.",
+        input,
+        answer(json!({ "skills": objects(), "total": { "type": "integer" }, "cursor": { "type": "string" } })),
+        looks(),
     )
 }
 
@@ -292,6 +378,7 @@ fn execution_schema() -> Value {
         "stderr": { "type": "string" },
         "diagnostics": objects(),
         "calls": objects(),
+        "approvals": objects(),
         "files": objects(),
         "violations": objects(),
         "truncated": { "type": "object" },

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Execution, Progress, Running};
-use ringfence_journal::{ExecutionId, Principal};
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use ringfence_engine::{Execution, Patience, Progress, Running};
+use ringfence_journal::{ApprovalId, ExecutionId, Principal, Status};
+use rmcp::model::{InputRequiredResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::time::Instant;
 
 use super::face::Face;
 use super::fault::Fault;
+use super::form::{Forms, Next};
 
 /// How often the client hears that a run goes on.
 const BEAT: Duration = Duration::from_secs(2);
@@ -18,6 +19,8 @@ const BEAT: Duration = Duration::from_secs(2);
 const SENT: Duration = Duration::from_secs(1);
 /// How long the end of a killed run is waited for.
 const END: Duration = Duration::from_secs(5);
+/// How often it is looked at a run that waits for people: whether it goes on, or waits for more.
+const LOOK: Duration = Duration::from_millis(200);
 /// The most of one line that a word of progress carries.
 const LINE: usize = 160;
 
@@ -37,28 +40,50 @@ pub(super) enum Seen {
     Ended(Arc<Execution>),
     /// That it goes on, and all that it printed meanwhile.
     GoesOn(Running),
+    /// That the client is to be asked something, and to call again with the answer.
+    Asks(Box<InputRequiredResult>),
 }
 
-/// Waits for an execution for so long.
+/// What is stayed for.
+#[derive(Debug)]
+pub(super) struct Stay {
+    /// How long at most.
+    pub(super) at_most: Duration,
+    /// What becomes of the run when the client leaves.
+    pub(super) leave: Leave,
+    /// What a run waits for when the call comes, if that is no news to the client.
+    pub(super) known: Option<Vec<ApprovalId>>,
+    /// Whether it is one call, which does nothing else while it waits for a person.
+    pub(super) is_one_call: bool,
+    /// What is asked of the client meanwhile.
+    pub(super) forms: Forms,
+}
+
+/// Waits for an execution: until it is over, until it does nothing but wait for people, or for so long.
 pub(super) async fn watch(
     face: &Face,
     who: Principal,
-    (id, stay): (ExecutionId, Duration),
-    leave: Leave,
+    id: ExecutionId,
+    mut stay: Stay,
     context: &RequestContext<RoleServer>,
 ) -> Result<Seen, Fault> {
     let engine = &face.shared.engine;
-    let until = Instant::now() + stay;
+    let until = Instant::now() + stay.at_most;
     let token = context.meta.get_progress_token();
     let (mut stdout, mut stderr) = (String::new(), String::new());
+    let mut beat = Instant::now() + BEAT;
+    let mut words = engine.questions();
+    // What was asked before anybody listened is found by looking.
+    let mut step = Duration::ZERO;
+    let mut patience = Patience::End;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let step = if token.is_some() { left.min(BEAT) } else { left };
+        let listens = stay.is_one_call || stay.forms.are_possible();
         let progress = tokio::select! {
             biased;
-            progress = engine.wait(who, id, step) => progress?,
-            () = context.ct.cancelled() => left_by_client(face, who, id, leave).await?,
-            () = face.gone.cancelled() => left_by_client(face, who, id, Leave::Kill).await?,
+            progress = engine.wait_until(who, id, step, patience) => progress?,
+            () = stay.forms.news(&mut words, id), if listens => engine.wait(who, id, Duration::ZERO).await?,
+            () = context.ct.cancelled() => left_by_client(face, who, id, stay.leave).await?,
+            () = face.gone.cancelled() => left_by_client(face, who, id, face.leave(id)).await?,
         };
         let running = match progress {
             Progress::Ended(ending) => {
@@ -69,18 +94,53 @@ pub(super) async fn watch(
         };
         stdout.push_str(&running.stdout);
         stderr.push_str(&running.stderr);
+        let next = stay.forms.attend(face, who, &running, context).await?;
         let is_left = context.ct.is_cancelled() || face.gone.is_cancelled();
-        if until <= Instant::now() || is_left {
+        let is_news = matches!(next, Next::Nothing) && stay.is_news(&running);
+        if let Next::Ask(question) = next {
+            return Ok(Seen::Asks(question));
+        }
+        if until <= Instant::now() || is_left || is_news {
+            if running.status == Status::WaitingApproval {
+                // The client was told its id, and people may take days: it does not end with the client.
+                face.over(id);
+            }
             return Ok(Seen::GoesOn(Running {
                 stdout,
                 stderr,
                 ..running
             }));
         }
-        if let Some(token) = &token {
+        let left = until.saturating_duration_since(Instant::now());
+        (step, patience) = step_of(left, &running, token.is_some());
+        if running.status == Status::WaitingApproval {
+            // One that no process has answers at once.
+            tokio::time::sleep(LOOK.min(left)).await;
+        }
+        if let Some(token) = token.as_ref().filter(|_| beat <= Instant::now()) {
             say(context, token, &running, &stdout).await;
+            beat = Instant::now() + BEAT;
         }
     }
+}
+
+impl Stay {
+    /// Whether a run does nothing but wait for people, for something that the client does not know of. One whose questions
+    /// are all answered goes on any moment.
+    fn is_news(&self, running: &Running) -> bool {
+        let asked = running.approvals.iter().map(|asked| asked.id);
+        let known = self.known.as_deref().unwrap_or_default();
+        let waits = self.is_one_call || running.status == Status::WaitingApproval;
+        waits && !running.approvals.is_empty() && asked.into_iter().any(|id| !known.contains(&id))
+    }
+}
+
+/// How long is waited next, and for what: one that waits already is looked at again and again.
+fn step_of(left: Duration, running: &Running, tells: bool) -> (Duration, Patience) {
+    if running.status == Status::WaitingApproval {
+        return (Duration::ZERO, Patience::End);
+    }
+    (if tells { left.min(BEAT) } else { left }, Patience::People)
 }
 
 async fn left_by_client(face: &Face, who: Principal, id: ExecutionId, leave: Leave) -> Result<Progress, Fault> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ringfence_engine::approvals::Inquiry;
 use serde_json::{Map, Value};
 
 /// A text that grows by lines; writing to it does not fail.
@@ -53,10 +54,13 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
         lines.add(calls);
     }
     for file in list(object, "files") {
+        let how = match plain(&file["type"]) {
+            "" => plain(&file["change"]).to_owned(),
+            media_type => format!("emitted as {media_type}"),
+        };
         lines.add(format!(
-            "file {} ({}, {} bytes)",
+            "file {} ({how}, {} bytes)",
             plain(&file["path"]),
-            plain(&file["change"]),
             file["bytes"]
         ));
     }
@@ -120,6 +124,19 @@ pub(super) fn error(error: &Value) -> String {
         }
     }
     lines.0
+}
+
+/// That a run waits for people, and for what.
+pub(super) fn waits(asked: &[Inquiry]) -> Option<String> {
+    let first = asked.first()?;
+    let more = match asked.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (tool, id, until) = (&first.tool, first.id, first.expires);
+    Some(format!(
+        "it waits for a person, who must answer whether `{tool}` may be called ({id}{more}); no answer by {until} means no"
+    ))
 }
 
 /// Tools that were found, listed or described.

@@ -52,6 +52,45 @@ async fn a_run_is_begun_shown_listed_and_belongs_to_its_principal() {
 }
 
 #[tokio::test]
+async fn files_of_a_run_are_downloaded_as_what_they_are_and_run_nowhere() {
+    let world = World::new().await;
+    let (me, other) = (
+        world.holder("me", Scope::Agent).await,
+        world.holder("other", Scope::Agent).await,
+    );
+    let code = "files.write('plain.bin', 'made'); emit('<script>', { name: 'out/page one.html' })";
+    let run = me.run("typescript", code).await;
+    let place = run.header("location").unwrap().to_owned();
+    let files = &run.json()["files"];
+    assert_eq!(
+        (&files[0]["type"], &files[1].get("type")),
+        (&json!("text/html"), &None),
+        "{files}"
+    );
+    for (path, media_type, body) in [
+        ("out/page%20one.html", "text/html", "<script>"),
+        ("plain.bin", "application/octet-stream", "made"),
+    ] {
+        let path = format!("{place}/files/{path}");
+        let reply = me.get(&path).await;
+        assert_eq!((reply.status, reply.body.as_str()), (200, body), "{reply:?}");
+        for (header, expected) in [
+            ("content-type", media_type),
+            ("content-disposition", "attachment"),
+            ("content-security-policy", "sandbox"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            assert_eq!(reply.header(header), Some(expected), "{reply:?}");
+        }
+        assert_eq!(other.get(&path).await.code(), "run.unknown");
+    }
+    for path in ["missing", "..%2Fplain.bin", "out", "%2Fetc%2Fpasswd", "a%0Ab"] {
+        let reply = me.get(&format!("{place}/files/{path}")).await;
+        assert_ne!(reply.status, 200, "{path} {reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_asked_wrongly_is_said() {
     let world = World::new().await;
     let me = world.holder("me", Scope::Agent).await;
@@ -234,10 +273,10 @@ async fn the_document_names_every_path_and_method_and_no_other() {
     let document = operator.get("/api/v1/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 9, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 18, "{:?}", paths.keys());
     for (path, described) in paths {
         for method in ["get", "post", "put", "patch", "delete"] {
-            let path = path.replace("{id}", "wrong");
+            let path = path.replace("{id}", "wrong").replace("{path}", "x");
             // A stream would not end: what is wrong with it is said before.
             let path = format!("{path}?after=x&wait=x&limit=x");
             let reply = operator.send(&method.to_uppercase(), &path, "").await;

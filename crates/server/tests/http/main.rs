@@ -4,9 +4,11 @@
 
 mod access;
 mod api;
+mod approvals;
 mod ending;
 mod events;
 mod greed;
 mod rules;
+mod skills;
 mod wire;
 mod world;

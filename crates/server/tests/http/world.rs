@@ -18,6 +18,26 @@ use tokio::task::JoinHandle;
 
 use crate::wire::{self, Events, Reply};
 
+/// Sends letters.
+const SERVER: &str = r#"
+import json, sys
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked: continue
+    method, params = asked.get("method"), asked.get("params", {})
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "mail", "version": "1"}}
+    elif method == "tools/list":
+        answer["result"] = {"tools": [{"name": "send", "description": "Sends a letter.", "inputSchema": SCHEMA}]}
+    elif method == "tools/call":
+        answer["result"] = {"content": [{"type": "text", "text": "sent to " + params["arguments"]["to"]}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"#;
+
 pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: SocketAddr,
@@ -50,7 +70,20 @@ impl World {
     pub(crate) async fn made(limits: Limits, auth: Auth) -> World {
         let policy = Arc::new(Draft::builtin().under(&Ceiling::own_word()).unwrap());
         let ceiling = Ceiling::of(&policy);
-        World::ruled(limits, auth, (policy, ceiling)).await
+        World::ruled(limits, auth, (policy, ceiling), None).await
+    }
+
+    /// One with a tool server `mail` whose every call needs a person, under some more of a policy.
+    pub(crate) async fn asking(more: &str) -> World {
+        let text = format!("tools: {{ rules: [{{ ask: 'mail.*' }}] }}\n{more}");
+        let draft = Draft::builtin().layer(&Draft::parse(&text, "test").unwrap());
+        let policy = draft.under(&Ceiling::own_word()).unwrap();
+        let ceiling = Ceiling::of(&policy);
+        let auth = Auth::Tokens {
+            resource: None,
+            issuers: Vec::new(),
+        };
+        World::ruled(Limits::default(), auth, (Arc::new(policy), ceiling), Some(SERVER)).await
     }
 
     /// One under a policy of its own, and the most that a request may ask for.
@@ -64,11 +97,17 @@ impl World {
             issuers: Vec::new(),
         };
         let rules = (Arc::new(full(policy)), Ceiling::of(&full(ceiling)));
-        World::ruled(Limits::default(), auth, rules).await
+        World::ruled(Limits::default(), auth, rules, None).await
     }
 
-    async fn ruled(limits: Limits, auth: Auth, (policy, ceiling): (Arc<Policy>, Ceiling)) -> World {
+    async fn ruled(limits: Limits, auth: Auth, (policy, ceiling): (Arc<Policy>, Ceiling), mail: Option<&str>) -> World {
         let home = tempfile::tempdir().unwrap();
+        let servers = mail.map_or_else(Servers::default, |source| {
+            let path = home.path().join("server.py");
+            std::fs::write(&path, source).unwrap();
+            let servers = serde_json::json!({ "mail": { "command": "/usr/bin/python3", "args": [path] } });
+            Servers::section(&servers, home.path()).unwrap()
+        });
         let front = Front {
             ceiling,
             policy: Arc::clone(&policy),
@@ -80,7 +119,7 @@ impl World {
             sinks: Vec::new(),
             principal: Principal::Local(1),
             python: None,
-            servers: Servers::default(),
+            servers,
             server_policies: BTreeMap::new(),
             credentials: Credentials::default(),
             checkers: ringfence_engine::Tools::default(),

@@ -12,11 +12,11 @@ async fn chosen_tools_are_passed_through_under_the_same_policy() {
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools
         .iter()
-        .skip(5)
+        .skip(7)
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["small__fail", "small__hello", "small__much", "small__slow"]);
-    let hello = &tools[6];
+    let hello = &tools[8];
     assert_eq!(hello["inputSchema"]["properties"]["name"]["type"], "string");
     assert_eq!(hello["outputSchema"]["properties"]["greeting"]["type"], "string");
 
@@ -65,4 +65,38 @@ async fn a_call_that_is_cancelled_ends() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+#[tokio::test]
+async fn order_and_rates_hold_for_all_executions_of_a_session() {
+    let setting = Setting::ruled(
+        "[{ allow: small.hello, rate: 2/h }, { allow: small.much }, { deny: small.much, after: small.hello }]",
+    )
+    .await;
+    let mut client = setting.client().await;
+    let code = "const code = (call) => call.then(() => 'ok', (error) => error.code);\n\
+        [await code(tools.small.much({})), await code(tools.small.hello({})), await code(tools.small.much({}))]";
+    let run = |session: &str| json!({ "language": "javascript", "code": code, "session_id": session });
+    let first = client.call("sandboxed_code_run", run("work")).await;
+    let first = &first["structuredContent"];
+    assert_eq!(first["value"], json!(["ok", "ok", "policy.denied"]), "{first}");
+    let second = client.call("sandboxed_code_run", run("work")).await;
+    let second = &second["structuredContent"];
+    assert_eq!(second["session_id"], first["session_id"]);
+    assert_eq!(
+        second["value"],
+        json!(["policy.denied", "ok", "policy.denied"]),
+        "{second}"
+    );
+    let third = client.call("sandboxed_code_run", run("work")).await;
+    let value = &third["structuredContent"]["value"];
+    assert_eq!(
+        value,
+        &json!(["policy.denied", "limit.rate", "policy.denied"]),
+        "{third}"
+    );
+    // The control: another session begins anew.
+    let other = client.call("sandboxed_code_run", run("other")).await;
+    let value = &other["structuredContent"]["value"];
+    assert_eq!(value, &json!(["ok", "ok", "policy.denied"]), "{other}");
 }

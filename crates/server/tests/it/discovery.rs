@@ -8,12 +8,14 @@ use serde_json::{Value, json};
 
 use crate::setting::{ME, Setting};
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 7] = [
     "search_tools",
     "list_tools",
     "describe_tools",
     "sandboxed_code_run",
     "wait_run",
+    "save_skill",
+    "list_skills",
 ];
 
 /// A result is what its tool's schema says.

@@ -158,7 +158,7 @@ async fn eras_may_be_mixed_and_odd_beginnings_are_answered() {
             .as_array()
             .unwrap()
             .len(),
-        5
+        7
     );
     let modern = json!({ "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

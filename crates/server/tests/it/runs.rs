@@ -155,7 +155,16 @@ async fn a_large_result_is_cut_and_the_whole_of_it_can_be_read() {
         structured["truncated"],
         json!({ "stdout": true, "stderr": false, "value": true })
     );
-    assert_eq!(structured["notices"].as_array().unwrap().len(), 2);
+    let rows = structured["value"].as_array().unwrap();
+    let notice = rows.last().unwrap().as_str().unwrap();
+    assert!(
+        notice.starts_with("⟦ringfence: 19,800 of 20,000 rows left out; the whole is at ringfence://"),
+        "{notice}"
+    );
+    assert!(
+        structured["stdout"].as_str().unwrap().contains("⟦ringfence: "),
+        "{structured}"
+    );
     let read = async |client: &mut Client, uri: &str| {
         let answer = client.ask("resources/read", json!({ "uri": uri })).await;
         answer["result"]["contents"][0]["text"]
@@ -285,7 +294,7 @@ async fn waiting_for_a_run_gives_new_words_and_then_its_end() {
     let setting = Setting::new().await;
     let mut client = setting.client().await;
     let ask = super::setting::shell("echo one; sleep 2; echo two; sleep 1");
-    let id = setting.engine.begin(ME, ask).unwrap().to_string();
+    let id = setting.engine.begin(ME, ask).await.unwrap().to_string();
     let wait = |wait: Value| json!({ "execution_id": id, "wait": wait });
     let first = client.call("wait_run", wait(json!("1s"))).await;
     let structured = &first["structuredContent"];
@@ -315,6 +324,7 @@ async fn waiting_with_cancel_kills() {
     let id = setting
         .engine
         .begin(ME, super::setting::shell("sleep 25"))
+        .await
         .unwrap()
         .to_string();
     let ended = client

@@ -79,6 +79,19 @@ impl Setting {
         Setting::made(&servers, &[rules], direct).await
     }
 
+    /// With the same server under rules of a test's own.
+    pub(crate) async fn ruled(rules: &str) -> Setting {
+        let servers = json!({ "small": { "command": "/usr/bin/python3", "args": ["server.py"] } });
+        Setting::made(&servers, &[("tools.rules", rules)], &[]).await
+    }
+
+    /// With the same server, where every call needs a person, and `by` says who may answer.
+    pub(crate) async fn asking(by: &str, direct: &[&str]) -> Setting {
+        let servers = json!({ "small": { "command": "/usr/bin/python3", "args": ["server.py"] } });
+        let rules = [("tools.rules", "[{ ask: 'small.*' }]"), ("approvals.by", by)];
+        Setting::made(&servers, &rules, direct).await
+    }
+
     async fn made(servers: &Value, policy: &[(&str, &str)], direct: &[&str]) -> Setting {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("server.py"), SERVER).unwrap();

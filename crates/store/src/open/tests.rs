@@ -1,4 +1,4 @@
-use ringfence_journal::{Kind, Report, SessionId};
+use ringfence_journal::{ExecutionId, Kind, Report, SessionId};
 
 use super::*;
 use crate::{Lease, Opening};
@@ -24,6 +24,7 @@ fn opening(session: SessionId) -> Opening {
         enforcement: Vec::new(),
         durable: false,
         uid: None,
+        keeping: None,
     }
 }
 
@@ -38,6 +39,28 @@ fn violation(session: SessionId) -> Event {
             rule: "r".into(),
         },
     )
+}
+
+/// An event that changes more than its chain.
+fn started(session: SessionId) -> Event {
+    let kind = Kind::ExecutionStarted {
+        language: "typescript".into(),
+        program: None,
+        code: ringfence_journal::Hash::of(b"1"),
+        bytes: 1,
+        files: Vec::new(),
+        limits: ringfence_journal::Limits::default(),
+        client: None,
+        parent: None,
+    };
+    Event::host(session, Some(ExecutionId::generate().unwrap()), kind)
+}
+
+/// As if another process had gone on with a chain of one record.
+fn go_on_elsewhere(other: &Connection, session: SessionId) {
+    let forked = "INSERT INTO events (session, seq, prev, json, hash)
+        SELECT session, seq + 1, hash, json, zeroblob(32) FROM events WHERE session = ?";
+    other.execute(forked, [session.to_string()]).unwrap();
 }
 
 async fn report(store: &Store) -> Report {
@@ -65,11 +88,15 @@ async fn a_full_disk_refuses_the_event_and_loses_nothing() {
     assert!(error.hint().is_some());
     // Still full: refused again, and the chain did not move.
     assert_eq!(full.record(violation(session)).await.unwrap_err().code(), "store.full");
-    assert_eq!(report(&full).await.records, written);
     full.close().await;
+    let gone = lease.id();
+    drop(lease);
 
+    // Whoever comes next finds all that was answered.
     let roomy = store(folder.path(), "PRAGMA max_page_count = 100000");
-    roomy.release_for_test(session, &lease).await;
+    assert_eq!(report(&roomy).await.records, written);
+    let lease = Lease::acquire(folder.path()).unwrap();
+    roomy.release_for_test(session, gone).await;
     roomy.adopt_session(&lease, session).await.unwrap();
     assert_eq!(roomy.record(violation(session)).await.unwrap().seq, written + 1);
     let report = report(&roomy).await;
@@ -78,10 +105,9 @@ async fn a_full_disk_refuses_the_event_and_loses_nothing() {
 
 impl Store {
     /// As if the process that had the session had left it.
-    async fn release_for_test(&self, session: SessionId, lease: &Lease) {
-        let from = lease.id();
+    async fn release_for_test(&self, session: SessionId, from: LeaseId) {
         let adopted: Result<(), crate::AdoptError> = self
-            .ask(|reply| Command::Adopt {
+            .send(|reply| Command::Adopt {
                 session,
                 from: Some(from),
                 to: from,
@@ -102,15 +128,19 @@ async fn a_locked_journal_is_waited_for_then_refused_and_all_who_waited_are_told
     store.open_session(&lease, opening(session)).await.unwrap();
     let other = database::connect(&store.home.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let (one, two) = tokio::join!(store.record(violation(session)), store.record(violation(session)));
+    let (one, two) = tokio::join!(store.record(started(session)), store.record(started(session)));
     for outcome in [one, two] {
         let error = outcome.unwrap_err();
         assert_eq!(error.code(), "store.locked", "{error:?}");
         assert!(error.hint().is_some());
     }
-    other.execute_batch("ROLLBACK").unwrap();
+    // What only adds to its chain is safe without the database, which gets it when it can.
     assert_eq!(store.record(violation(session)).await.unwrap().seq, 2);
-    assert!(report(&store).await.is_ok());
+    assert_eq!(report(&store).await.records, 1);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.record(started(session)).await.unwrap().seq, 3);
+    let report = report(&store).await;
+    assert!(report.is_ok() && report.records == 3, "{report:?}");
 }
 
 #[tokio::test]
@@ -130,4 +160,104 @@ async fn an_event_that_fits_nowhere_does_not_hurt_its_neighbours_in_the_commit()
     assert_eq!(good.unwrap().seq, 2);
     assert_eq!(again.unwrap_err().code(), "journal.forked");
     assert!(report(&store).await.is_ok());
+}
+
+#[tokio::test]
+async fn where_another_went_on_with_a_chain_nothing_more_is_added_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path(), "");
+    let lease = Lease::acquire(folder.path()).unwrap();
+    let session = SessionId::generate().unwrap();
+    store.open_session(&lease, opening(session)).await.unwrap();
+    let other = database::connect(&store.home.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for _ in 0..2 {
+        store.record(violation(session)).await.unwrap();
+    }
+    go_on_elsewhere(&other, session);
+    other.execute_batch("COMMIT").unwrap();
+    let error = store.record(started(session)).await.unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+    let count: i64 = other
+        .query_row("SELECT count(*) FROM events", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(count, 2, "the first record, and the other's");
+}
+
+#[tokio::test]
+async fn where_another_went_on_with_a_chain_what_only_adds_to_it_is_not_added_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path(), "");
+    let lease = Lease::acquire(folder.path()).unwrap();
+    let session = SessionId::generate().unwrap();
+    store.open_session(&lease, opening(session)).await.unwrap();
+    let other = database::connect(&store.home.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Until there is room for no more ahead of the database.
+    while store.record(violation(session)).await.is_ok() {}
+    go_on_elsewhere(&other, session);
+    other.execute_batch("COMMIT").unwrap();
+    let error = store.record(violation(session)).await.unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+    assert_eq!(
+        store.record(violation(session)).await.unwrap_err().code(),
+        "session.not_owned"
+    );
+    let count: i64 = other
+        .query_row("SELECT count(*) FROM events", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(count, 2, "the first record, and the other's");
+}
+
+#[tokio::test]
+async fn nothing_goes_ahead_of_a_full_database_because_another_process_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = store(folder.path(), "PRAGMA max_page_count = 60");
+    let lease = Lease::acquire(folder.path()).unwrap();
+    let session = SessionId::generate().unwrap();
+    full.open_session(&lease, opening(session)).await.unwrap();
+    while full.record(violation(session)).await.is_ok() {}
+    let other = database::connect(&full.home.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for _ in 0..3 {
+        let error = full.record(violation(session)).await.unwrap_err();
+        assert_eq!(error.code(), "store.locked");
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(full.record(violation(session)).await.unwrap_err().code(), "store.full");
+}
+
+#[tokio::test]
+async fn sessions_of_two_leases_share_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path(), "");
+    let leases = [(); 2].map(|()| Lease::acquire(folder.path()).unwrap());
+    let [one, two] = [(); 2].map(|()| SessionId::generate().unwrap());
+    store.open_session(&leases[0], opening(one)).await.unwrap();
+    store.open_session(&leases[1], opening(two)).await.unwrap();
+    let sessions_ahead = |lease: &Lease| -> Vec<SessionId> {
+        let bytes = std::fs::read(ahead::file_of(&store.home.run(), lease.id())).unwrap_or_default();
+        let rows = ahead::read(&bytes);
+        rows.iter().map(|row| row.record.session).collect()
+    };
+    let other = database::connect(&store.home.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    store.record(violation(one)).await.unwrap();
+    // What the one has ahead comes first; and what is of both goes ahead of nothing.
+    let (alone, (first, second)) = (
+        store.record(violation(two)).await,
+        tokio::join!(store.record(violation(one)), store.record(violation(two))),
+    );
+    for outcome in [alone, first, second] {
+        assert_eq!(outcome.unwrap_err().code(), "store.locked");
+    }
+    assert_eq!(leases.each_ref().map(sessions_ahead), [vec![one], vec![]]);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.record(violation(two)).await.unwrap().seq, 2);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(store.record(violation(two)).await.unwrap().seq, 3);
+    assert_eq!(leases.each_ref().map(sessions_ahead), [vec![], vec![two]]);
+    other.execute_batch("ROLLBACK").unwrap();
+    let report = report(&store).await;
+    assert!(report.is_ok() && report.records == 5, "{report:?}");
 }

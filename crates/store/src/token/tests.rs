@@ -102,7 +102,12 @@ async fn a_journal_of_the_version_before_gets_its_table() {
     let path = folder.path().join("ringfence.db");
     let connection = database::connect(&path).unwrap();
     connection
-        .execute_batch("DROP TABLE tokens; DROP TABLE undelivered; PRAGMA user_version = 1")
+        .execute_batch(
+            "DROP TABLE tokens; DROP TABLE undelivered; DROP TABLE keys; DROP TABLE recordings; DROP TABLE entries;
+             DROP TABLE approvals; DROP TABLE answers; DROP TABLE aliases; DROP TABLE workspaces;
+             ALTER TABLE events DROP COLUMN execution; ALTER TABLE events DROP COLUMN piece;
+             ALTER TABLE events DROP COLUMN total; ALTER TABLE events DROP COLUMN sealed; PRAGMA user_version = 1",
+        )
         .unwrap();
     drop(connection);
     let store = Store::open(folder.path()).await.unwrap();

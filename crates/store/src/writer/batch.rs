@@ -1,16 +1,18 @@
 //! One commit: each command in turn gets its place in a chain and is written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ringfence_journal::{
-    Event, Head, HeadState, Kind, LeaseId, Link, Mark, Principal, Record, RecordError, Recorded, SessionId, Signer,
+    Event, ExecutionId, Head, HeadState, Kind, LeaseId, Link, Mark, Principal, Record, RecordError, Recorded,
+    SessionId, Signer,
 };
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::row::{digest, maybe, number, parsed};
-use super::{Answer, Chain, Command, Reply, project};
+use super::sealing::Sealed;
+use super::{Answer, Chain, Command, Reply, asking, keeping, project, working};
 use crate::database::{Trouble, signed};
 use crate::session::{AdoptError, Opening};
 use crate::stop::Target;
@@ -18,7 +20,7 @@ use crate::stop::Target;
 pub(super) const INSERT: &str = "INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)";
 
 /// What a command came to, unless the database itself failed, which fails the whole commit.
-type Step<T, E = RecordError> = Result<Result<T, E>, rusqlite::Error>;
+pub(super) type Step<T, E = RecordError> = Result<Result<T, E>, rusqlite::Error>;
 
 /// What a commit changes, kept aside until it has succeeded.
 pub(super) struct Done {
@@ -28,13 +30,19 @@ pub(super) struct Done {
     pub(super) mark: Option<Mark>,
     /// What was written, in order.
     pub(super) records: Vec<Record>,
+    /// What was kept beside it.
+    pub(super) kept: Vec<Sealed>,
+    /// Executions that ended.
+    pub(super) over: Vec<ExecutionId>,
 }
 
 pub(super) struct Batch<'a> {
-    connection: &'a Connection,
+    pub(super) connection: &'a Connection,
     signer: &'a Signer,
     owned: &'a HashMap<SessionId, Chain>,
-    done: Done,
+    pub(super) done: Done,
+    /// Executions of which a piece was not kept: what follows would leave a hole.
+    pub(super) holes: HashSet<ExecutionId>,
 }
 
 impl<'a> Batch<'a> {
@@ -47,12 +55,15 @@ impl<'a> Batch<'a> {
             changed: HashMap::new(),
             mark: None,
             records: Vec::new(),
+            kept: Vec::new(),
+            over: Vec::new(),
         };
         Batch {
             connection,
             signer,
             owned,
             done,
+            holes: HashSet::new(),
         }
     }
 
@@ -61,9 +72,37 @@ impl<'a> Batch<'a> {
     }
 
     /// Carries out a command and keeps its answer; an error fails the whole commit.
-    pub(super) fn apply(&mut self, command: Command, answers: &mut Vec<Answer>) -> Result<(), rusqlite::Error> {
+    pub(super) fn apply(
+        &mut self,
+        command: Command,
+        sealed: Option<Result<Sealed, RecordError>>,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), rusqlite::Error> {
         match command {
-            Command::Record { event, reply } => settle(reply, self.record(&event), answers),
+            Command::Record { event, change, reply } => match change {
+                Some(change) => settle(reply, self.record_with(&event, &change, sealed), answers),
+                None => settle(reply, self.record(&event), answers),
+            },
+            Command::Change { change, reply } => settle(reply, self.change(&change, sealed), answers),
+            Command::Alias { reply, .. } => settle(reply, self.alias(sealed), answers),
+            Command::Resume { execution, to, reply } => settle(reply, self.resume(execution, to), answers),
+            Command::Spare { session, lease, reply } => settle(reply, self.spare(session, lease).map(Ok), answers),
+            Command::Forget {
+                session,
+                execution: None,
+                reply,
+            } => settle(reply, keeping::forget(self.connection, session), answers),
+            Command::Forget {
+                execution: Some(execution),
+                reply,
+                ..
+            } => settle(reply, keeping::forget_one(self.connection, execution), answers),
+            Command::Answer { id, shown, said, reply } => {
+                settle(reply, asking::take(self.connection, id, shown, &said, sealed), answers)
+            }
+            Command::Settle { id, state, reply } => {
+                settle(reply, asking::settle(self.connection, id, state).map(Ok), answers)
+            }
             Command::Open { opening, lease, reply } => settle(reply, self.open(&opening, lease), answers),
             Command::Adopt {
                 session,
@@ -71,16 +110,29 @@ impl<'a> Batch<'a> {
                 to,
                 reply,
             } => settle(reply, self.adopt(session, from, to), answers),
+            Command::Enter { session, to, reply } => settle(reply, self.enter(session, to), answers),
+            Command::Park { session, reply } => settle(reply, self.park(session), answers),
+            Command::Counted {
+                session,
+                bytes,
+                files,
+                reply,
+            } => settle(
+                reply,
+                working::counted(self.connection, session, bytes, files).map(Ok),
+                answers,
+            ),
             Command::Release { session, reply } => settle(reply, self.release(session), answers),
             Command::Keep { policy, json, reply } => {
                 settle(reply, project::keep(self.connection, &policy, &json).map(Ok), answers)
             }
             Command::Stop { target, by, reply } => settle(reply, self.stop(target, by), answers),
+            Command::CatchUp { reply } => settle(reply, Ok(Ok(())), answers),
             Command::Close { .. } => Ok(()),
         }
     }
 
-    fn chain(&self, session: SessionId) -> Option<Chain> {
+    pub(super) fn chain(&self, session: SessionId) -> Option<Chain> {
         match self.done.changed.get(&session) {
             Some(changed) => *changed,
             None => self.owned.get(&session).copied(),
@@ -89,6 +141,9 @@ impl<'a> Batch<'a> {
 
     fn record(&mut self, event: &Event) -> Step<Recorded> {
         let session = event.session;
+        if let Err(error) = self.hear(event)? {
+            return Ok(Err(error));
+        }
         match self.chain(session) {
             Some(chain) => self.append(chain, event),
             // A session refused before it opened, or what was swept for no session: a chain of one.
@@ -108,7 +163,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Why a session is not ours.
-    fn absent(&mut self, session: SessionId) -> Result<RecordError, rusqlite::Error> {
+    pub(super) fn absent(&mut self, session: SessionId) -> Result<RecordError, rusqlite::Error> {
         let state: Option<String> = self
             .connection
             .prepare_cached("SELECT state FROM sessions WHERE id = ?")?
@@ -120,7 +175,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    fn append(&mut self, chain: Chain, event: &Event) -> Step<Recorded> {
+    pub(super) fn append(&mut self, chain: Chain, event: &Event) -> Step<Recorded> {
         let record = match self.insert(chain.link, event)? {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
@@ -134,6 +189,9 @@ impl<'a> Batch<'a> {
                 HeadState::Checkpoint
             };
             self.sign(record.link(), state)?;
+        }
+        if matches!(event.kind, Kind::ExecutionEnded { .. }) {
+            self.done.over.extend(event.execution);
         }
         let next = (!closed).then(|| Chain {
             link: record.link(),
@@ -213,6 +271,11 @@ impl<'a> Batch<'a> {
         if self.chain(session).is_some() {
             return Ok(Err(RecordError::Forked { session, seq: 1 }));
         }
+        let name = opening.keeping.as_ref().and_then(|keeping| keeping.name.as_deref());
+        if let Some(other) = working::named(self.connection, opening.principal, name)? {
+            // Another process was faster with this name.
+            return Ok(Err(RecordError::NotOwned { session: other }));
+        }
         let record = match self.insert(Link::start(session), &event)? {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
@@ -220,13 +283,14 @@ impl<'a> Batch<'a> {
         project::open(self.connection, opening, lease, &event)?;
         let chain = Chain {
             link: record.link(),
+            lease,
             durable: opening.durable,
         };
         self.done.changed.insert(session, Some(chain));
         Ok(Ok(self.keep(record)))
     }
 
-    fn adopt(&mut self, session: SessionId, from: Option<LeaseId>, to: LeaseId) -> Step<(), AdoptError> {
+    pub(super) fn adopt(&mut self, session: SessionId, from: Option<LeaseId>, to: LeaseId) -> Step<(), AdoptError> {
         let row = self
             .connection
             .prepare_cached("SELECT state, lease, durable FROM sessions WHERE id = ?")?
@@ -251,12 +315,18 @@ impl<'a> Batch<'a> {
         self.connection
             .prepare_cached("UPDATE sessions SET lease = ? WHERE id = ?")?
             .execute(params![to.to_string(), session.to_string()])?;
+        working::taken(self.connection, &session.to_string())?;
         let link = last_record(self.connection, session)?;
-        self.done.changed.insert(session, Some(Chain { link, durable }));
+        let chain = Chain {
+            link,
+            lease: to,
+            durable,
+        };
+        self.done.changed.insert(session, Some(chain));
         Ok(Ok(()))
     }
 
-    fn release(&mut self, session: SessionId) -> Step<()> {
+    pub(super) fn release(&mut self, session: SessionId) -> Step<()> {
         if self.chain(session).is_none() {
             return Ok(Err(RecordError::NotOwned { session }));
         }
@@ -272,15 +342,33 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Keeps the answer of a command that wants no more than what was done before it.
+pub(super) fn caught_up(command: Command, answers: &mut Vec<Answer>) {
+    if let Command::CatchUp { reply } = command {
+        answer(reply, Ok(()), answers);
+    }
+}
+
 /// Keeps the answer of a command that comes after a failure: it will be that failure.
 pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
+    let ended = RecordError::Ended;
     match command {
-        Command::Record { reply, .. } | Command::Open { reply, .. } => {
-            answer(reply, Err(RecordError::Ended), answers);
+        Command::Record { reply, .. } | Command::Open { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Adopt { reply, .. } | Command::Resume { reply, .. } | Command::Enter { reply, .. } => {
+            answer(reply, Err(ended.into()), answers);
         }
-        Command::Adopt { reply, .. } => answer(reply, Err(RecordError::Ended.into()), answers),
-        Command::Release { reply, .. } | Command::Keep { reply, .. } => answer(reply, Err(RecordError::Ended), answers),
-        Command::Stop { reply, .. } => answer(reply, Err(RecordError::Ended), answers),
+        Command::Change { reply, .. }
+        | Command::Alias { reply, .. }
+        | Command::Forget { reply, .. }
+        | Command::Park { reply, .. }
+        | Command::Counted { reply, .. }
+        | Command::Release { reply, .. }
+        | Command::Keep { reply, .. }
+        | Command::CatchUp { reply } => answer(reply, Err(ended), answers),
+        Command::Spare { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Answer { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Settle { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Stop { reply, .. } => answer(reply, Err(ended), answers),
         Command::Close { .. } => {}
     }
 }
@@ -344,7 +432,7 @@ fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error> {
     Ok(head.map_or_else(Mark::start, |head| Mark::after(&head)))
 }
 
-fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
+pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
     let link = connection
         .prepare_cached("SELECT seq, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
         .query_row([session.to_string()], |row| {

@@ -2,7 +2,8 @@
 //! the disk. Only when that does not keep up, commits wait until all of it is folded: the log never grows for ever.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
@@ -34,6 +35,8 @@ pub(super) enum Need {
 #[derive(Debug)]
 pub(super) struct Fold {
     path: PathBuf,
+    /// Made at the first fold beside the road.
+    connection: Arc<Mutex<Option<Connection>>>,
     /// Pages of log now.
     pages: u32,
     /// Pages of log when it was last folded beside the road, and when commits last waited for it.
@@ -48,6 +51,7 @@ impl Fold {
         connection.wal_hook(Some(note));
         Fold {
             path,
+            connection: Arc::default(),
             pages: 0,
             beside: 0,
             first: 0,
@@ -84,10 +88,12 @@ impl Fold {
     /// Starts folding while others go on.
     pub(super) fn beside(&mut self) {
         self.beside = self.pages;
-        let path = self.path.clone();
+        let (path, connection) = (self.path.clone(), Arc::clone(&self.connection));
         self.under_way = Some(tokio::task::spawn_blocking(move || {
-            if let Err(error) = database::connect(&path).and_then(|connection| fold(&connection)) {
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = fold_on(&mut connection, &path) {
                 tracing::warn!(%error, "the journal's log could not be folded");
+                *connection = None;
             }
         }));
     }
@@ -114,6 +120,13 @@ impl Fold {
 fn note(_: &Wal, pages: std::ffi::c_int) -> Result<(), rusqlite::Error> {
     LOG.set(u32::try_from(pages).unwrap_or(0));
     Ok(())
+}
+
+fn fold_on(connection: &mut Option<Connection>, path: &Path) -> Result<(), rusqlite::Error> {
+    match connection {
+        Some(connection) => fold(connection),
+        None => fold(connection.insert(database::connect(path)?)),
+    }
 }
 
 /// Whatever nobody reads any more goes into the database; waits for nobody.

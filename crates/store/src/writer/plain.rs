@@ -1,15 +1,20 @@
-//! Events that only add to their chains: one statement, which is a commit of its own.
+//! Events that only add to their chains, and what their executions met beside them: one statement, which is a commit of its own.
 
 use std::collections::HashMap;
 
-use ringfence_journal::{Record, Recorded, SessionId};
-use rusqlite::{Connection, params_from_iter};
+use ringfence_journal::{LeaseId, Record, RecordError, Recorded, SessionId};
+use rusqlite::types::{ToSqlOutput, Value};
+use rusqlite::{Connection, Params, params_from_iter};
 
 use super::batch::{INSERT, answer, values};
+use super::command::Change;
+use super::sealing::{AllSealed, Piece, Sealed};
 use super::{Answer, Chain, Command, project};
 
 /// Up to so many rows the statement is kept, for it will be wanted again.
 const KEPT: usize = 8;
+const INSERT_WITH: &str = "INSERT INTO events (session, seq, prev, json, hash, execution, piece, total, sealed)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// The records of a commit that writes nothing else.
 pub(super) struct Plain {
@@ -20,15 +25,27 @@ pub(super) struct Plain {
 
 impl Plain {
     /// The records of `commands`, if each of them only adds to a chain that this process owns.
-    pub(super) fn of(commands: &[Command], owned: &HashMap<SessionId, Chain>) -> Option<Plain> {
+    pub(super) fn of(commands: &[Command], sealed: &AllSealed, owned: &HashMap<SessionId, Chain>) -> Option<Plain> {
+        if sealed
+            .iter()
+            .flatten()
+            .any(|sealed| sealed.as_ref().map_or(true, |sealed| sealed.key.is_some()))
+        {
+            return None;
+        }
         let mut plain = Plain {
             records: Vec::with_capacity(commands.len()),
             changed: HashMap::new(),
         };
         for command in commands {
-            let Command::Record { event, .. } = command else {
+            let Command::Record { event, change, .. } = command else {
                 return None;
             };
+            let elsewhere =
+                |change: &Change| !matches!(change, Change::Keep { session, .. } if *session == event.session);
+            if change.as_deref().is_some_and(elsewhere) {
+                return None;
+            }
             if event.kind.is_signed() || project::changes(event) {
                 return None;
             }
@@ -47,15 +64,43 @@ impl Plain {
         Some(plain)
     }
 
-    /// Commits them all or none. Without a transaction around it, a statement begins as `BEGIN IMMEDIATE` does.
-    pub(super) fn insert(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
-        let more = ", (?, ?, ?, ?, ?)".repeat(self.records.len().saturating_sub(1));
-        let statement = format!("{INSERT}{more}");
-        let values = params_from_iter(self.records.iter().flat_map(values));
+    /// Whether this process still has all the chains that they are of.
+    pub(super) fn is_of(&self, owned: &HashMap<SessionId, Chain>) -> bool {
+        self.changed.keys().all(|session| owned.contains_key(session))
+    }
+
+    /// The lease that they all belong to.
+    pub(super) fn lease(&self) -> Option<LeaseId> {
+        let mut leases = self.changed.values().map(|chain| chain.lease);
+        let first = leases.next()?;
+        leases.all(|lease| lease == first).then_some(first)
+    }
+
+    /// Each record, with what its execution met beside it.
+    pub(super) fn rows<'a>(&'a self, sealed: &'a AllSealed) -> impl Iterator<Item = (&'a Record, Option<&'a Piece>)> {
+        let beside = sealed.iter().map(|sealed| piece(sealed.as_ref()));
+        self.records.iter().zip(beside.chain(std::iter::repeat(None)))
+    }
+
+    /// Commits them all or none: without a transaction around it, a statement begins as `BEGIN IMMEDIATE` does.
+    pub(super) fn insert(&self, connection: &Connection, sealed: &AllSealed) -> Result<(), rusqlite::Error> {
+        let more = self.records.len().saturating_sub(1);
+        if pieces(sealed).next().is_none() {
+            let statement = format!("{INSERT}{}", ", (?, ?, ?, ?, ?)".repeat(more));
+            let values = params_from_iter(self.records.iter().flat_map(values));
+            return self.execute(connection, &statement, values);
+        }
+        let statement = format!("{INSERT_WITH}{}", ", (?, ?, ?, ?, ?, ?, ?, ?, ?)".repeat(more));
+        let rows = self.rows(sealed);
+        let values = rows.flat_map(|(record, piece)| values(record).into_iter().chain(piece_values(piece)));
+        self.execute(connection, &statement, params_from_iter(values))
+    }
+
+    fn execute(&self, connection: &Connection, sql: &str, values: impl Params) -> Result<(), rusqlite::Error> {
         if self.records.len() <= KEPT {
-            connection.prepare_cached(&statement)?.execute(values).map(drop)
+            connection.prepare_cached(sql)?.execute(values).map(drop)
         } else {
-            connection.prepare(&statement)?.execute(values).map(drop)
+            connection.prepare(sql)?.execute(values).map(drop)
         }
     }
 
@@ -70,5 +115,27 @@ impl Plain {
                 answer(reply, Ok(recorded), answers);
             }
         }
+    }
+}
+
+/// The pieces that are added with the records.
+pub(super) fn pieces(sealed: &AllSealed) -> impl Iterator<Item = &Piece> {
+    sealed.iter().filter_map(|sealed| piece(sealed.as_ref()))
+}
+
+fn piece(sealed: Option<&Result<Sealed, RecordError>>) -> Option<&Piece> {
+    sealed?.as_ref().ok()?.piece.as_ref()
+}
+
+/// What stands beside a record in its row.
+fn piece_values(piece: Option<&Piece>) -> [ToSqlOutput<'_>; 4] {
+    match piece {
+        Some(piece) => [
+            piece.execution.to_string().into(),
+            piece.n.into(),
+            piece.total.into(),
+            piece.sealed.as_slice().into(),
+        ],
+        None => [const { ToSqlOutput::Owned(Value::Null) }; 4],
     }
 }

@@ -1,9 +1,10 @@
 //! Keeps the tables that are views over events in step, inside the same commit.
 
-use ringfence_journal::{Event, Kind, LeaseId, Origin, PolicyRef, Principal, SessionId, Status};
+use ringfence_journal::{Event, ExecutionId, Kind, LeaseId, Origin, PolicyRef, Principal, SessionId, Status};
 use rusqlite::{Connection, Params, params};
 
 use super::row::{maybe, parsed};
+use super::{asking, keeping, working};
 use crate::session::Opening;
 use crate::stop::Target;
 
@@ -39,8 +40,11 @@ pub(super) fn open(
             lease.to_string(),
             at,
             at
-        ])
-        .map(drop)
+        ])?;
+    match &opening.keeping {
+        Some(keeping) => working::begin(connection, (*session, *principal), keeping, &at),
+        None => Ok(()),
+    }
 }
 
 /// Whether an event changes any table but its own. Claims of the sandbox change nothing.
@@ -48,6 +52,10 @@ pub(super) fn changes(event: &Event) -> bool {
     let changes = match event.kind {
         Kind::ExecutionStarted { .. }
         | Kind::ExecutionEnded { .. }
+        | Kind::ExecutionSuspended { .. }
+        | Kind::ExecutionResumed { .. }
+        | Kind::ApprovalAnswered { .. }
+        | Kind::PolicyChanged { .. }
         | Kind::Swept { .. }
         | Kind::SessionClosed { .. } => true,
         Kind::SessionOpened { .. }
@@ -61,13 +69,18 @@ pub(super) fn changes(event: &Event) -> bool {
         | Kind::CallStarted { .. }
         | Kind::CallEnded { .. }
         | Kind::CallRefused { .. }
+        | Kind::ApprovalAsked { .. }
+        | Kind::DataHidden { .. }
+        | Kind::DataRevealed { .. }
+        | Kind::DataCapped { .. }
         | Kind::ToolDrifted { .. }
         | Kind::EgressStarted { .. }
         | Kind::EgressEnded { .. }
         | Kind::EgressRefused { .. }
         | Kind::CredentialUsed { .. }
         | Kind::CredentialMisused { .. }
-        | Kind::PolicyChanged { .. } => false,
+        | Kind::WorkspaceOpened { .. }
+        | Kind::WorkspaceRemoved { .. } => false,
     };
     changes && event.origin == Origin::Host
 }
@@ -83,19 +96,7 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
             let Some(execution) = event.execution else {
                 return Ok(());
             };
-            let row = params![
-                execution.to_string(),
-                session,
-                language.as_str(),
-                Status::Running.name(),
-                at
-            ];
-            run(
-                connection,
-                "INSERT INTO executions (id, session, language, status, started) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                row,
-            )?;
-            used(connection, &session, &at)
+            begin(connection, execution, (&session, &at), language.as_str())
         }
         Kind::ExecutionEnded { status, .. } => {
             let Some(execution) = event.execution else {
@@ -106,8 +107,13 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
                 "UPDATE executions SET status = ?, ended = ? WHERE id = ? AND session = ?",
                 params![status.name(), at, execution.to_string(), session],
             )?;
+            keeping::over(connection, execution)?;
             used(connection, &session, &at)
         }
+        Kind::ExecutionSuspended { .. } => stand(connection, event, Status::WaitingApproval),
+        Kind::ExecutionResumed { .. } => stand(connection, event, Status::Running),
+        Kind::ApprovalAnswered { id, .. } => asking::note(connection, *id),
+        Kind::PolicyChanged { policy, .. } => ruled(connection, &session, policy),
         Kind::Swept { .. } => end(connection, &session, &at, "lost"),
         Kind::SessionClosed { .. } => {
             end(connection, &session, &at, "closed")?;
@@ -129,18 +135,61 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         | Kind::CallStarted { .. }
         | Kind::CallEnded { .. }
         | Kind::CallRefused { .. }
+        | Kind::ApprovalAsked { .. }
+        | Kind::DataHidden { .. }
+        | Kind::DataRevealed { .. }
+        | Kind::DataCapped { .. }
         | Kind::ToolDrifted { .. }
         | Kind::EgressStarted { .. }
         | Kind::EgressEnded { .. }
         | Kind::EgressRefused { .. }
         | Kind::CredentialUsed { .. }
         | Kind::CredentialMisused { .. }
-        | Kind::PolicyChanged { .. } => Ok(()),
+        | Kind::WorkspaceOpened { .. }
+        | Kind::WorkspaceRemoved { .. } => Ok(()),
     }
 }
 
+/// The row of an execution that begins.
+fn begin(
+    connection: &Connection,
+    execution: ExecutionId,
+    (session, at): (&str, &str),
+    language: &str,
+) -> Result<(), rusqlite::Error> {
+    run(
+        connection,
+        "INSERT INTO executions (id, session, language, status, started) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        params![execution.to_string(), session, language, Status::Running.name(), at],
+    )?;
+    used(connection, session, at)
+}
+
+/// The rules of a session are others.
+fn ruled(connection: &Connection, session: &str, policy: &PolicyRef) -> Result<(), rusqlite::Error> {
+    run(
+        connection,
+        "UPDATE sessions SET policy_name = ?, policy_digest = ? WHERE id = ?",
+        params![policy.name.as_str(), policy.digest.as_str(), session],
+    )
+}
+
+/// Where an execution stands that is not over.
+fn stand(connection: &Connection, event: &Event, status: Status) -> Result<(), rusqlite::Error> {
+    let Some(execution) = event.execution else {
+        return Ok(());
+    };
+    let (session, at) = (event.session.to_string(), event.at.to_string());
+    run(
+        connection,
+        "UPDATE executions SET status = ? WHERE id = ? AND session = ? AND ended IS NULL",
+        params![status.name(), execution.to_string(), session],
+    )?;
+    used(connection, &session, &at)
+}
+
 /// Runs a statement that is wanted again and again.
-fn run(connection: &Connection, statement: &str, values: impl Params) -> Result<(), rusqlite::Error> {
+pub(super) fn run(connection: &Connection, statement: &str, values: impl Params) -> Result<(), rusqlite::Error> {
     connection.prepare_cached(statement)?.execute(values).map(drop)
 }
 
@@ -163,7 +212,9 @@ fn end(connection: &Connection, session: &str, at: &str, state: &'static str) ->
         connection,
         "UPDATE executions SET status = 'lost', ended = ? WHERE session = ? AND ended IS NULL",
         params![at, session],
-    )
+    )?;
+    working::over(connection, session)?;
+    keeping::session_over(connection, session)
 }
 
 /// Writes a wish to stop for each open session that is meant, and says who owns it.

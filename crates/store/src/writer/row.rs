@@ -6,6 +6,7 @@ use std::str::FromStr;
 use ringfence_journal::Hash;
 use rusqlite::Row;
 use rusqlite::types::Type;
+use serde::de::DeserializeOwned;
 
 /// A text column, parsed.
 pub(super) fn parsed<T>(row: &Row<'_>, column: usize) -> Result<T, rusqlite::Error>
@@ -23,6 +24,14 @@ where
 {
     let text: Option<String> = row.get(column)?;
     text.map(|text| text.parse())
+        .transpose()
+        .map_err(|error| damaged(column, Type::Text, error))
+}
+
+/// A word of a closed set, as the journal has it, that may be missing.
+pub(super) fn maybe_word<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>, rusqlite::Error> {
+    let word: Option<String> = row.get(column)?;
+    word.map(|word| serde_json::from_value(word.into()))
         .transpose()
         .map_err(|error| damaged(column, Type::Text, error))
 }

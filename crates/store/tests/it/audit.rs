@@ -40,6 +40,8 @@ async fn a_tail_gives_the_last_records_and_then_what_another_process_commits() {
             .await
             .unwrap();
     }
+    // Whoever reads lets the database catch up; others see what it has.
+    assert_eq!(world.store.show(session).await.unwrap().len(), 11);
     let reader = Store::open(world.home()).await.unwrap();
     let mut tail = reader.tail(3).await.unwrap();
     let page = tail.next_page().await.unwrap();

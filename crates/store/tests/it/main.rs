@@ -1,14 +1,19 @@
 //! How the store behaves: one process, several, and after each kind of harm.
 #![expect(clippy::unwrap_used, reason = "helpers outside test functions may fail a test too")]
 
+mod aliases;
+mod approvals;
 mod audit;
 mod damage;
 mod many;
 mod process;
+mod recordings;
 mod remote;
 mod sinks;
+mod skills;
 mod speed;
 mod stop;
 mod support;
 mod sweep;
 mod tamper;
+mod workspaces;

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use ringfence_journal::{ExecutionId, Recorder as _, SessionId};
+use ringfence_journal::{EntryKind, ExecutionId, KeepingRecorder as _, Recorder as _, SessionId};
 use ringfence_store::{Lease, Resource, Store};
 
-use crate::support::{closed, opening, report, started, violation, world};
+use crate::support::{call, closed, entry, opening, report, started, suspended, violation, world};
 
 const JOB: &str = "RINGFENCE_STORE_TEST_JOB";
 const HOME: &str = "RINGFENCE_STORE_TEST_HOME";
@@ -95,6 +95,7 @@ async fn the_other_process() {
             }
         }
         "write until full" => {
+            std::fs::write(home.join("ballast"), vec![1; 100_000]).unwrap();
             let mut written = 1;
             let error = loop {
                 match store.record(violation(session, &"x".repeat(4000))).await {
@@ -102,6 +103,8 @@ async fn the_other_process() {
                     Err(error) => break error,
                 }
             };
+            // With room again, the database has all that was answered.
+            std::fs::remove_file(home.join("ballast")).unwrap();
             let found = report(&store).await;
             say(&format!(
                 "{} {written} {} {}",
@@ -110,6 +113,7 @@ async fn the_other_process() {
                 found.is_ok()
             ));
         }
+        "write ahead until full" => ahead_until_full(&store, lease, session).await,
         "stop" => {
             let mut stops = store.stops(&lease).unwrap();
             say(&format!("{session} ready"));
@@ -118,8 +122,74 @@ async fn the_other_process() {
             store.record(closed(stop.session)).await.unwrap();
             say(&format!("{} stopped", stop.session));
         }
+        "ask and wait" | "ask and suspend" | "keep for ever" | "keep until full" => {
+            recorded(&job, &store, session).await;
+        }
         other => panic!("no such job: {other}"),
     }
+}
+
+/// Three records in one write, of which the disk takes the first and a half.
+async fn ahead_until_full(store: &Store, lease: Lease, session: SessionId) {
+    let ballast = store.home().join("ballast");
+    let mut file = std::fs::File::create(&ballast).unwrap();
+    let mut pages = 0;
+    while file.write_all(&[1; 4096]).is_ok() {
+        pages += 1;
+    }
+    file.set_len(4096 * (pages - 1)).unwrap();
+    let record = || store.record(violation(session, &"x".repeat(2000)));
+    let (one, two, three) = tokio::join!(record(), record(), record());
+    let codes = [one, two, three].map(|outcome| outcome.unwrap_err().code());
+    assert_eq!(codes, ["store.full"; 3]);
+    let ahead = store.home().join(format!("run/{}.ahead", lease.id()));
+    let length = std::fs::metadata(ahead).unwrap().len();
+    std::fs::remove_file(ballast).unwrap();
+    // Whoever takes this process for dead finds nothing of what was refused.
+    drop(lease);
+    let next = Store::open(store.home()).await.unwrap();
+    say(&format!("{length} {}", next.show(session).await.unwrap().len()));
+}
+
+/// Jobs of an execution that is recorded.
+async fn recorded(job: &str, store: &Store, session: SessionId) {
+    let execution = crate::recordings::begin_in(store, session).await;
+    if job == "keep for ever" {
+        for number in 1.. {
+            let entries = vec![entry(number, EntryKind::Answer, &number.to_string())];
+            store
+                .record_keeping(call(session, execution, number.into()), entries)
+                .await
+                .unwrap();
+            say(&format!("{session} {execution} {number}"));
+        }
+    }
+    if job == "keep until full" {
+        let ballast = store.home().join("ballast");
+        std::fs::write(&ballast, vec![1; 100_000]).unwrap();
+        let mut kept = 0;
+        let error = loop {
+            let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(4000))];
+            match store.record_keeping(call(session, execution, 1), entries).await {
+                Ok(_) => kept += 1,
+                Err(error) => break error,
+            }
+        };
+        std::fs::remove_file(ballast).unwrap();
+        let found = store.recording(execution).await.unwrap().unwrap().entries.len();
+        let events = store.show(session).await.unwrap().len() - 2;
+        assert_eq!(found, events);
+        let whole = report(store).await.is_ok();
+        return say(&format!("{} {kept} {found} {whole}", error.code()));
+    }
+    let hour = jiff::SignedDuration::from_hours(1);
+    let question = crate::approvals::ask(store, session, execution, hour).await;
+    if job == "ask and suspend" {
+        let event = suspended(session, execution);
+        store.suspend(event, None, Vec::new()).await.unwrap();
+    }
+    say(&format!("{session} {execution} {}", question.id));
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]
@@ -153,8 +223,9 @@ async fn what_was_acknowledged_survives_kill_9() {
             }
         }
         child.wait().unwrap();
-        let kept: HashMap<u64, String> = world
-            .store
+        // Whoever opens the journal next finds all of it.
+        let next = Store::open(world.home()).await.unwrap();
+        let kept: HashMap<u64, String> = next
             .show(session.unwrap())
             .await
             .unwrap()
@@ -165,13 +236,13 @@ async fn what_was_acknowledged_survives_kill_9() {
         for (seq, hash) in acknowledged {
             assert_eq!(kept.get(&seq), Some(&hash), "record {seq}");
         }
-        assert!(report(&world.store).await.is_ok());
+        assert!(report(&next).await.is_ok());
     }
 }
 
+/// What a job says on a disk that is soon full; `None` where this machine has no such disk.
 #[expect(clippy::disallowed_methods, reason = "a small disk needs a mount of its own")]
-#[test]
-fn a_disk_that_is_really_full_refuses_events_and_keeps_the_rest() {
+fn on_a_small_disk(job: &str) -> Option<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let mount = "mount -t tmpfs -o size=600k none \"$1\" && mkdir -m 700 \"$1/home\"";
     let unshare = |script: String| {
@@ -181,24 +252,41 @@ fn a_disk_that_is_really_full_refuses_events_and_keeps_the_rest() {
             .arg(script)
             .arg("sh")
             .arg(folder.path());
-        command
-            .env(JOB, "write until full")
-            .env(HOME, folder.path().join("home"));
+        command.env(JOB, job).env(HOME, folder.path().join("home"));
         command
     };
     if !unshare(mount.to_owned()).status().is_ok_and(|status| status.success()) {
-        eprintln!("skipped: this machine does not let a user mount a tmpfs");
-        return;
+        return None;
     }
     let again = format!(
         "{mount} && exec '{}' --exact process::the_other_process --nocapture",
         std::env::current_exe().unwrap().display()
     );
     let mut child = unshare(again).stdout(Stdio::piped()).spawn().unwrap();
+    // Read to its end: its own last words need a reader too.
     let said: Vec<_> = lines(&mut child).collect();
-    let said = &said[0];
     assert!(child.wait().unwrap().success());
-    assert_eq!(said[0], "store.full");
-    assert!(said[1].parse::<u64>().unwrap() > 10, "{said:?}");
-    assert_eq!((&said[1], said[3].as_str()), (&said[2], "true"), "{said:?}");
+    Some(said.into_iter().next().unwrap())
+}
+
+#[test]
+fn a_disk_that_is_really_full_refuses_events_and_keeps_the_rest() {
+    for job in ["write until full", "keep until full"] {
+        let Some(said) = on_a_small_disk(job) else {
+            eprintln!("skipped: this machine does not let a user mount a tmpfs");
+            return;
+        };
+        assert_eq!(said[0], "store.full");
+        assert!(said[1].parse::<u64>().unwrap() > 10, "{said:?}");
+        assert_eq!((&said[1], said[3].as_str()), (&said[2], "true"), "{said:?}");
+    }
+}
+
+#[test]
+fn of_what_the_disk_takes_in_part_nothing_is_found() {
+    let Some(said) = on_a_small_disk("write ahead until full") else {
+        eprintln!("skipped: this machine does not let a user mount a tmpfs");
+        return;
+    };
+    assert_eq!(said, ["0", "1"]);
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_journal::{
-    Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal, Report, SessionId, Status, Truncated, Usage,
+    Entry, EntryKind, Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal, Report, SessionId, Status,
+    Truncated, Usage,
 };
 use ringfence_store::{Lease, Opening, Store};
 
@@ -46,6 +47,7 @@ pub(crate) fn opening(session: SessionId) -> Opening {
         enforcement: Vec::new(),
         durable: false,
         uid: Some(100_000),
+        keeping: None,
     }
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn started(session: SessionId, execution: ExecutionId) -> Event {
         files: Vec::new(),
         limits: Limits::default(),
         client: None,
+        parent: None,
     };
     Event::host(session, Some(execution), kind)
 }
@@ -73,6 +76,33 @@ pub(crate) fn ended(session: SessionId, execution: ExecutionId) -> Event {
         output: None,
     };
     Event::host(session, Some(execution), kind)
+}
+
+pub(crate) fn suspended(session: SessionId, execution: ExecutionId) -> Event {
+    let kind = Kind::ExecutionSuspended {
+        waiting: 1,
+        until: None,
+    };
+    Event::host(session, Some(execution), kind)
+}
+
+pub(crate) fn call(session: SessionId, execution: ExecutionId, number: u64) -> Event {
+    let kind = Kind::CallStarted {
+        number,
+        tool: "mail.send".into(),
+        rule: "tools.rules[0]".into(),
+        arguments: Hash::of(b"{}"),
+        bytes: 2,
+    };
+    Event::host(session, Some(execution), kind)
+}
+
+pub(crate) fn entry(number: u32, kind: EntryKind, text: &str) -> Entry {
+    Entry {
+        number,
+        kind,
+        bytes: text.as_bytes().to_vec(),
+    }
 }
 
 pub(crate) fn violation(session: SessionId, detail: &str) -> Event {

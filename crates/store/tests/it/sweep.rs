@@ -64,7 +64,7 @@ async fn a_session_whose_lease_has_no_file_is_lost_too() {
     assert_eq!(other.bury(dead.remove(0), &[]).await.unwrap(), [session]);
     // Whoever had it can no longer write to it.
     let error = world.store.record(violation(session, "")).await.unwrap_err();
-    assert_eq!(error.code(), "journal.forked");
+    assert_eq!(error.code(), "session.closed");
     assert!(report(&other).await.is_ok());
 }
 

@@ -1,5 +1,5 @@
 //! The benchmark of tool calls from confined programs, beside bare clients and peers, all in one run.
-//! `--brief` makes few calls, for correctness only, and installs nothing. `--sequential` makes only the calls one by one, and says
+//! `--brief` makes them once, asserts no time, and installs nothing. `--sequential` makes only the calls one by one, and says
 //! how long each client was on a processor: that holds on a busy machine too.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
@@ -20,9 +20,11 @@ const LESS: f64 = 0.8;
 /// The most that a model may read of the paging program and its result.
 const TEXT: usize = 30 * 1024;
 
+/// Calls of one program. None may be lost, in a brief run either.
+const CALLS: usize = 1_000;
+
 /// How much is measured.
 struct Size {
-    calls: usize,
     rounds: usize,
     /// A model's answer, simulated by sleep.
     model: Duration,
@@ -32,22 +34,15 @@ struct Size {
 
 fn main() -> Result<()> {
     let [brief, sequential] = ["--brief", "--sequential"].map(|flag| std::env::args().any(|one| one == flag));
-    let size = if brief {
-        Size {
-            calls: 20,
-            rounds: 1,
-            model: Duration::from_millis(10),
-            brief,
-            sequential,
-        }
-    } else {
-        Size {
-            calls: 1_000,
-            rounds: 9,
-            model: Duration::from_secs(1),
-            brief,
-            sequential,
-        }
+    let size = Size {
+        rounds: if brief { 1 } else { 9 },
+        model: if brief {
+            Duration::from_millis(10)
+        } else {
+            Duration::from_secs(1)
+        },
+        brief,
+        sequential,
     };
     // One thread, as the program itself has.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -59,10 +54,7 @@ async fn measure(size: &Size) -> Result<()> {
     let bare = Bare::connect(&upstream).await?;
     let direct = Direct::connect(&upstream).await?;
     let road = Road::open(&upstream).await?;
-    println!(
-        "| {} calls of an echo server over stdio | median ms | above the bare client |",
-        size.calls
-    );
+    println!("| {CALLS} calls of an echo server over stdio | median ms | above the bare client |");
     println!("|---|---|---|");
     let above = sequential(size, &bare, &direct, &road).await?;
     if size.sequential {
@@ -78,7 +70,7 @@ async fn measure(size: &Size) -> Result<()> {
     if size.brief {
         println!("\npeers: not in a brief run");
     } else {
-        println!("\n{}", others(&upstream, size.calls)?);
+        println!("\n{}", others(&upstream, CALLS)?);
     }
     ensure!(text < TEXT, "a model would read {text} bytes of the paging program");
     if size.brief {
@@ -114,16 +106,16 @@ fn upstream() -> Result<PathBuf> {
 
 /// The clients take turns, so that all see the same machine; answers how far the program is above the bare client.
 async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> Result<Duration> {
-    let source = calls(Language::TypeScript, size.calls, false);
+    let source = calls(Language::TypeScript, CALLS, false);
     let (mut alone, mut clients, mut programs) = (Vec::new(), Vec::new(), Vec::new());
     let mut busy = [Duration::ZERO; 3];
     for _ in 0..=size.rounds {
         let begun = on_processor()?;
-        alone.push(bare.calls(size.calls).await?);
+        alone.push(bare.calls(CALLS).await?);
         let bare_done = on_processor()?;
-        clients.push(direct.calls(size.calls).await?);
+        clients.push(direct.calls(CALLS).await?);
         let direct_done = on_processor()?;
-        programs.push(counted(road, Language::TypeScript, &source, size.calls).await?);
+        programs.push(counted(road, Language::TypeScript, &source, CALLS).await?);
         let done = on_processor()?;
         busy = [
             bare_done.saturating_sub(begun),
@@ -170,12 +162,12 @@ fn on_processor() -> Result<Duration> {
 
 /// One by one and all at once, from one kind of program.
 async fn at_once(size: &Size, road: &Road) -> Result<(Duration, Duration)> {
-    let one_by_one = calls(Language::TypeScript, size.calls, false);
-    let together = calls(Language::TypeScript, size.calls, true);
+    let one_by_one = calls(Language::TypeScript, CALLS, false);
+    let together = calls(Language::TypeScript, CALLS, true);
     let (mut alone, mut all) = (Vec::new(), Vec::new());
     for _ in 0..size.rounds {
-        alone.push(counted(road, Language::TypeScript, &one_by_one, size.calls).await?);
-        all.push(counted(road, Language::TypeScript, &together, size.calls).await?);
+        alone.push(counted(road, Language::TypeScript, &one_by_one, CALLS).await?);
+        all.push(counted(road, Language::TypeScript, &together, CALLS).await?);
     }
     let (alone, all) = (middle(alone), middle(all));
     println!(
@@ -188,10 +180,10 @@ async fn at_once(size: &Size, road: &Road) -> Result<(Duration, Duration)> {
 }
 
 async fn python(size: &Size, road: &Road) -> Result<Duration> {
-    let source = calls(Language::Python, size.calls, false);
+    let source = calls(Language::Python, CALLS, false);
     let mut times = Vec::new();
     for _ in 0..size.rounds.min(5) {
-        times.push(counted(road, Language::Python, &source, size.calls).await?);
+        times.push(counted(road, Language::Python, &source, CALLS).await?);
     }
     Ok(middle(times))
 }

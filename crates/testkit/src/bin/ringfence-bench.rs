@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use ringfence_sandbox::{Language, Native, Pool};
+use ringfence_testkit::doors::Program;
 use ringfence_testkit::peers::{self, BUBBLEWRAP};
 use ringfence_testkit::sandboxes::{run, spec};
 use ringfence_testkit::timing::{Row, median, middle, table};
@@ -15,6 +16,8 @@ use ringfence_testkit::traces::{Traces, tree_memory};
 const LINE: (&str, &str) = ("[1, 2, 3].map(x => x * 2).reduce((a, b) => a + b)", "12");
 const PYTHON_LINE: (&str, &str) = ("sum(x * 2 for x in [1, 2, 3])", "12");
 const PRINCIPAL: &str = "bench";
+/// KiB that an idle worker may hold.
+const IDLE: u64 = 4096;
 
 struct Bench {
     brief: bool,
@@ -23,9 +26,8 @@ struct Bench {
 }
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let brief = arguments.iter().any(|one| one == "--brief");
-    let command = arguments.iter().find(|one| !one.starts_with("--")).cloned();
+    let brief = std::env::args().any(|one| one == "--brief");
+    let program = Program::beside()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let native = Arc::new(Native::new(&format!("ringfence-bench-{}", std::process::id()))?);
@@ -40,9 +42,7 @@ fn main() -> Result<()> {
             .await?;
         bench.cold().await?;
         bench.python().await?;
-        if let Some(command) = command {
-            bench.command(&command, folder.path())?;
-        }
+        bench.command(&program.path().to_string_lossy(), folder.path())?;
         println!("{}", table(&bench.rows));
         bench.idle_memory().await?;
         bench.no_growth().await
@@ -159,7 +159,8 @@ impl Bench {
         sandbox.prepare(Language::TypeScript).await?;
         tokio::time::sleep(Duration::from_millis(50)).await;
         let kib = tree_memory(sandbox.pid()).context("memory of an idle sandbox")?;
-        println!("idle warm worker: {kib} KiB PSS (at most 4096)");
+        println!("idle warm worker: {kib} KiB PSS (at most {IDLE})");
+        ensure!(kib <= IDLE, "an idle worker holds {kib} KiB");
         Ok(())
     }
 

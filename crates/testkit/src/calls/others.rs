@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::peer::{Peer, UTCP};
+use crate::peer::{EXECUTOR, Peer, UTCP};
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 4] = [
     Peer {
         name: "pydantic-monty 1.4.0",
         runner: &["python/bin/python"],
@@ -28,6 +28,32 @@ const PEERS: [Peer; 2] = [
         install: UTCP,
         script: ("utcp.mjs", include_str!("utcp.mjs")),
     },
+    Peer {
+        name: "@cloudflare/codemode 0.5.6",
+        runner: &["codemode/node_modules/.bin/node"],
+        install: &[&[
+            "npm",
+            "install",
+            "--prefix",
+            "codemode",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            // Its peers are model libraries, of which none is needed here.
+            "--legacy-peer-deps",
+            "node@24.21.0",
+            "@cloudflare/codemode@0.5.6",
+            "miniflare@4.20260730.0",
+            "esbuild@0.28.1",
+        ]],
+        script: ("codemode/calls.mjs", include_str!("codemode.mjs")),
+    },
+    Peer {
+        name: "executor 1.5.9",
+        runner: &["executor/node_modules/.bin/node"],
+        install: EXECUTOR,
+        script: ("executor/calls.mjs", include_str!("executor.mjs")),
+    },
 ];
 
 /// What each peer says of `count` calls of the same server, or why it cannot.
@@ -37,10 +63,5 @@ pub fn others(upstream: &Path, count: usize) -> Result<String> {
     for peer in &PEERS {
         text.push_str(&peer.rows(&[&upstream, &count])?);
     }
-    text.push_str(UNMEASURED);
     Ok(text)
 }
-
-/// Peers of the same kind that no script here measures.
-const UNMEASURED: &str = "\nNot measured: `@cloudflare/codemode`, whose tools are functions inside its own worker and not a server over stdio. \
-`executor` is measured beside the front doors: `cargo xtask bench mcp`.\n";

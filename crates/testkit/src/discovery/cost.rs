@@ -1,69 +1,94 @@
-//! What a task on a large catalog costs a model's context in code mode, against reading every schema.
+//! What a task on a large catalog costs a model's context in code mode, against reading every schema: real tasks, searched for
+//! step by step, the tools that were found described, and a program that calls those very tools.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-use anyhow::{Context, Result};
-use ringfence_catalog::{Detail, Index, Language, Search, View, tokens};
-use serde_json::json;
+use anyhow::{Context, Result, ensure};
+use ringfence_catalog::{Catalog, Detail, Index, Language, Search, Tool, View, tokens};
+use serde_json::{Map, Value, json};
 
-use super::data::Folder;
+use super::data::{Folder, Question};
 
-/// What the definitions of our own tools may cost at most.
-const DEFINITIONS: usize = 1_500;
-const TASK: &str =
-    "Find the weather forecast for Oslo this weekend, look for hotels there, and write a short summary to a file.";
-const INTENTS: [&str; 3] = ["weather forecast for a city", "search hotels", "write a text file"];
-const CODE: &str = r#"const forecast = await tools.weather.get_forecast({ city: "Oslo", days: 3 });
-const hotels = await tools.hotels.search_hotels({ city: "Oslo", check_in: "2026-11-21", check_out: "2026-11-22" });
-const cheapest = hotels.results.sort((a, b) => a.price - b.price).slice(0, 5);
-const lines = cheapest.map((hotel) => `${hotel.name}: ${hotel.price}`);
-await tools.files.write_file({ path: "/workspace/oslo.md", content: [forecast.summary, ...lines].join("\n") });
-({ summary: forecast.summary, hotels: lines })"#;
-const RESULT: &str = r#"{"summary":"Saturday 2 °C, light snow; Sunday −1 °C, clear","hotels":["Citybox: 890","Anker: 940","Comfort: 1,120","Thon: 1,250","Bristol: 1,990"]}"#;
+/// Steps that one search takes.
+const STEPS: usize = 20;
+/// Rows of a result for each tool that was called.
+const ROWS: usize = 5;
+/// Characters of a step that stand for an argument of text, or for the title of a row.
+const WORDS: usize = 60;
 
 /// Tokens of one task.
 #[derive(Debug, Clone, Copy)]
-pub struct Cost {
-    tools: usize,
-    full: usize,
+struct Task {
+    /// Tools that were found, described and called.
+    called: usize,
     search: usize,
     describe: usize,
     code: usize,
     result: usize,
 }
 
-impl Cost {
-    /// The task's context as a part of the full schemas.
+impl Task {
+    fn sum(&self) -> usize {
+        self.search + self.describe + self.code + self.result
+    }
+}
+
+/// Tokens of all tasks.
+#[derive(Debug)]
+pub struct Costs {
+    tools: usize,
+    full: usize,
+    definitions: usize,
+    /// The cheapest first.
+    tasks: Vec<Task>,
+}
+
+impl Costs {
+    /// The most that a task's context is of the full schemas.
+    pub fn worst(&self) -> f64 {
+        self.tasks.last().map_or(f64::INFINITY, |task| self.share(task))
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "tokens are few")]
-    pub fn share(&self) -> f64 {
-        self.task() as f64 / self.full.max(1) as f64
-    }
-
-    fn task(&self) -> usize {
-        DEFINITIONS + self.search + self.describe + self.code + self.result
+    fn share(&self, task: &Task) -> f64 {
+        (self.definitions + task.sum()) as f64 / self.full.max(1) as f64
     }
 }
 
-impl fmt::Display for Cost {
+impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
+        writeln!(
             f,
-            "context for a task on {} tools (o200k): definitions {DEFINITIONS} + search {} + describe {} + code {} + result {} \
-             = {} tokens, {:.2} % of the {} of all schemas",
+            "| context of a task on {} tools, {} tasks of LiveMCPBench, tokens of o200k | definitions | search | describe | code | result \
+             | in all | of the {} of all schemas |\n|---|---|---|---|---|---|---|---|",
             self.tools,
-            self.search,
-            self.describe,
-            self.code,
-            self.result,
-            self.task(),
-            self.share() * 100.0,
+            self.tasks.len(),
             self.full
-        )
+        )?;
+        for (name, task) in [
+            ("median", self.tasks.get(self.tasks.len() / 2)),
+            ("worst", self.tasks.last()),
+        ] {
+            let Some(task) = task else { continue };
+            writeln!(
+                f,
+                "| {name}, a program of {} tools | {} | {} | {} | {} | {} | {} | {:.2} % |",
+                task.called,
+                self.definitions,
+                task.search,
+                task.describe,
+                task.code,
+                task.result,
+                self.definitions + task.sum(),
+                self.share(task) * 100.0
+            )?;
+        }
+        Ok(())
     }
 }
 
-/// A task of three steps: one search with summaries, the best tool of each step described with its signature and types.
-pub fn of_a_task(folder: &Folder) -> Result<Cost> {
+/// Every task on the large catalog, with `definitions` as the tokens of our own tools.
+pub fn of_tasks(folder: &Folder, definitions: usize) -> Result<Costs> {
     let catalog = folder.large()?;
     let index = Index::new(&catalog);
     let view = View::everything(&catalog, &index);
@@ -74,25 +99,107 @@ pub fn of_a_task(folder: &Folder) -> Result<Cost> {
         });
         tokens::count(&shown.to_string())
     });
-    let search = Search {
-        intents: INTENTS.map(str::to_owned).to_vec(),
-        task: Some(TASK.to_owned()),
-        ..Search::default()
-    };
-    let found = view.search(&search)?;
-    let best: Vec<String> = found
-        .intents
-        .iter()
-        .map(|answer| answer.slots.first().map(|slot| slot.tool.name.clone()))
-        .collect::<Option<_>>()
-        .context("an intent was not answered")?;
-    let described = view.describe(&best, Detail::Full, Language::TypeScript)?;
-    Ok(Cost {
+    let questions = folder.questions()?;
+    let tasks = questions.iter().map(|question| of_a_task(&catalog, &view, question));
+    let mut tasks = tasks.collect::<Result<Vec<Task>>>()?;
+    tasks.sort_by_key(Task::sum);
+    Ok(Costs {
         tools: catalog.tools().len(),
         full: full.sum(),
-        search: found.tokens,
-        describe: described.tokens,
-        code: tokens::count(CODE),
-        result: tokens::count(RESULT),
+        definitions,
+        tasks,
     })
+}
+
+/// One search for all steps with summaries, the best tool of each step described with its types, a program and its result; what
+/// the model writes to ask counts as well.
+fn of_a_task(catalog: &Catalog, view: &View<'_>, question: &Question) -> Result<Task> {
+    let steps: Vec<String> = question.intents().into_iter().take(STEPS).collect();
+    let asked = json!({ "intents": steps, "task": question.task });
+    let found = view.search(&Search {
+        intents: steps,
+        task: Some(question.task.clone()),
+        ..Search::default()
+    })?;
+    let mut best: Vec<(&Tool, &str)> = Vec::new();
+    for answer in &found.intents {
+        let first = answer.slots.first().map(|hit| &hit.tool.name);
+        let Some(name) = first.or(answer.see.as_ref()) else {
+            continue;
+        };
+        let tool = catalog.get(name).with_context(|| format!("`{name}` is no tool"))?;
+        if best.iter().all(|(known, _)| known.name != tool.name) {
+            best.push((tool, &answer.intent));
+        }
+    }
+    ensure!(!best.is_empty(), "nothing was found for `{}`", question.task);
+    let names: Vec<String> = best.iter().map(|(tool, _)| tool.name.as_str().to_owned()).collect();
+    let described = view.describe(&names, Detail::Full, Language::TypeScript)?;
+    ensure!(described.unknown.is_empty(), "unknown: {:?}", described.unknown);
+    Ok(Task {
+        called: best.len(),
+        search: tokens::count(&asked.to_string()) + found.tokens,
+        describe: tokens::count(&json!({ "tools": names }).to_string()) + described.tokens,
+        code: tokens::count(&program(&best)?),
+        result: tokens::count(&result(&best).to_string()),
+    })
+}
+
+/// A program that calls each of these tools with what it requires, and keeps a few rows of each answer.
+fn program(tools: &[(&Tool, &str)]) -> Result<String> {
+    let mut text = String::from("const rows = {};\n");
+    for (tool, step) in tools {
+        let (server, name) = (&tool.server_ident, &tool.ident);
+        writeln!(
+            text,
+            "const {name} = await tools.{server}.{name}({});",
+            arguments(&tool.definition.input, step)
+        )?;
+        writeln!(
+            text,
+            "rows.{name} = {name}.items.filter((item) => item.relevant).sort((a, b) => b.score - a.score)\n  \
+             .slice(0, {ROWS}).map(({{ title, score, url }}) => ({{ title, score, url }}));"
+        )?;
+    }
+    text.push_str("rows");
+    Ok(text)
+}
+
+/// The required arguments of a tool: texts are the words of the step that it is called for.
+fn arguments(schema: &Value, step: &str) -> Value {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let given = required.filter_map(Value::as_str).map(|name| {
+        let property = schema.get("properties").and_then(|all| all.get(name));
+        (name.to_owned(), argument(property.unwrap_or(&Value::Null), step))
+    });
+    Value::Object(given.collect::<Map<_, _>>())
+}
+
+fn argument(property: &Value, step: &str) -> Value {
+    if let Some(first) = property.pointer("/enum/0") {
+        return first.clone();
+    }
+    match property.get("type").and_then(Value::as_str) {
+        Some("integer" | "number") => json!(10),
+        Some("boolean") => json!(true),
+        Some("array") => json!([words(step)]),
+        Some("object") => arguments(property, step),
+        _ => json!(words(step)),
+    }
+}
+
+/// What such a program comes to: a few rows for each tool.
+fn result(tools: &[(&Tool, &str)]) -> Value {
+    let rows = tools.iter().map(|(tool, step)| {
+        let row = |number: usize| {
+            let url = format!("https://{}.example.org/items/{}", tool.server_ident, 10_000 + number);
+            json!({ "title": format!("{}, {number}", words(step)), "score": 0.75, "url": url })
+        };
+        (tool.ident.clone(), (1..=ROWS).map(row).collect())
+    });
+    Value::Object(rows.collect())
+}
+
+fn words(step: &str) -> String {
+    step.chars().take(WORDS).collect()
 }

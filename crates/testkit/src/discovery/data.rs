@@ -113,7 +113,7 @@ impl Folder {
             .into_iter()
             .filter(|tool| !names.contains(tool.name.as_str()));
         let all: Vec<ToolLine> = tools.iter().cloned().chain(more).collect();
-        let questions: Vec<Question> = self.lines(QUESTIONS)?;
+        let questions = self.questions()?;
         let set = |name, tools: &[ToolLine]| {
             let (catalog, places) = catalog(tools);
             Set {
@@ -124,6 +124,11 @@ impl Folder {
             }
         };
         Ok(vec![set("LiveMCPBench", &tools), set("LiveMCPBench + Toucan", &all)])
+    }
+
+    /// The questions alone.
+    pub fn questions(&self) -> Result<Vec<Question>> {
+        self.lines(QUESTIONS)
     }
 
     /// The large catalog alone.

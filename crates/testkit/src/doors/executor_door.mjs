@@ -1,13 +1,13 @@
 // `1+1` through the MCP server of `executor`, one after another, over stdio.
 import { spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const home = mkdtempSync(join(tmpdir(), "executor-"));
 const machine = `${process.platform}-${process.arch}`;
-const server = spawn(`node_modules/executor-${machine}/bin/executor`, ["mcp"], {
+const server = spawn(join(import.meta.dirname, `node_modules/executor-${machine}/bin/executor`), ["mcp"], {
   env: { PATH: process.env.PATH, HOME: home, EXECUTOR_HOME: home },
   stdio: ["pipe", "pipe", "ignore"],
 });
@@ -39,4 +39,5 @@ for (let round = 0; round < 3; round += 1) {
 }
 console.log(`${middle(each).toFixed(3)} ms | ${middle(hundreds).toFixed(3)} ms`);
 server.kill("SIGKILL");
+rmSync(home, { recursive: true, force: true });
 process.exit(0);

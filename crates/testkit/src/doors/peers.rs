@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::peer::{Peer, UTCP};
+use crate::peer::{EXECUTOR, Peer, UTCP};
 
 const PEERS: [Peer; 3] = [
     Peer {
@@ -22,19 +22,9 @@ const PEERS: [Peer; 3] = [
     },
     Peer {
         name: "executor 1.5.9, over stdio",
-        runner: &["node_modules/.bin/node"],
-        install: &[&[
-            "npm",
-            "install",
-            "--prefix",
-            ".",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "executor@1.5.9",
-        ]],
-        script: ("executor_door.mjs", include_str!("executor_door.mjs")),
+        runner: &["executor/node_modules/.bin/node"],
+        install: EXECUTOR,
+        script: ("executor/door.mjs", include_str!("executor_door.mjs")),
     },
 ];
 

@@ -182,7 +182,8 @@ impl Http {
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
         self.asked += 1;
         let id = self.asked;
-        let name = params.get("name").and_then(Value::as_str).map(str::to_owned);
+        let name = ["name", "uri"].iter().find_map(|key| params.get(key)?.as_str());
+        let name = name.map(str::to_owned);
         let request = self.era.request(id, method, params).to_string();
         let mut headers = Vec::new();
         if self.era == Era::Modern {

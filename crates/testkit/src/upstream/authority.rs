@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::http::{Request, Response};
 
@@ -71,6 +74,9 @@ impl Authority {
         ) else {
             return Response::new(400);
         };
+        if query.get("code_challenge_method").map(String::as_str) != Some("S256") {
+            return Response::new(400);
+        }
         let Ok(mut issued) = self.issued.lock() else {
             return Response::new(500);
         };
@@ -91,8 +97,8 @@ impl Authority {
             Some("authorization_code") => {
                 let challenge = query.get("code").and_then(|code| issued.codes.remove(code));
                 let verifier = query.get("code_verifier").cloned().unwrap_or_default();
-                // The tests compare the challenge; here it is enough that both were given and the code is used once.
-                challenge.is_some_and(|challenge| challenge.len() == 43) && verifier.len() >= 43
+                let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+                verifier.len() >= 43 && challenge == Some(proof)
             }
             Some("refresh_token") => query
                 .get("refresh_token")
@@ -105,7 +111,7 @@ impl Authority {
         let number = issued.number;
         Response::json(
             200,
-            &json!({"access_token": format!("access-{number}"), "refresh_token": format!("refresh-{number}"),
+            &json!({"access_token": format!("access-{number:08}"), "refresh_token": format!("refresh-{number:08}"),
                 "token_type": "Bearer", "expires_in": 1}),
         )
     }

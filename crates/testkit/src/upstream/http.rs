@@ -63,8 +63,13 @@ struct Site {
 /// Serves on a free port of this machine, printed as a URL on the first line, until it is killed.
 pub fn serve(mode: Mode, oauth: bool) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
+    writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
+    serve_on(&listener, mode, oauth)
+}
+
+/// Serves at `/mcp` on a port that the caller has.
+pub fn serve_on(listener: &TcpListener, mode: Mode, oauth: bool) -> Result<()> {
     let origin = format!("http://{}", listener.local_addr()?);
-    writeln!(std::io::stdout(), "{origin}/mcp")?;
     let site = Arc::new(Site {
         upstream: Upstream::new(mode),
         authority: oauth.then(|| Authority::new(&origin)),
@@ -145,6 +150,9 @@ impl Site {
             Answer::Raw(Raw::Line(line)) => line,
             Answer::Raw(_) => return Response::new(500),
         };
+        // A server that tells what it was given.
+        let given = request.headers.get("authorization").map(String::as_str);
+        let answer = answer.replace("$AUTHORIZATION", given.unwrap_or("nothing"));
         let lists = message.get("method").and_then(Value::as_str) == Some("tools/list");
         // Both forms that an answer may have.
         let response = if lists {

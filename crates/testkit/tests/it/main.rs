@@ -5,3 +5,4 @@
 
 mod corpora;
 mod internet;
+mod kinds;

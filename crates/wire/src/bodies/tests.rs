@@ -1,4 +1,5 @@
 use super::{Bodies, Letters};
+use crate::bounded::Bytes;
 use crate::call::{Ask, BODY_CAP, Body, Call, INLINE_MAX};
 use crate::codec::{Unfit, decode};
 use crate::inbound::{Inbound, Item};
@@ -43,7 +44,14 @@ fn bytes_that_nobody_announced_are_an_error() {
 fn call(number: u32, text: String) -> (FromChild, Vec<u8>) {
     let (body, rest) = Body::of(text).unwrap();
     let ask = Ask::Search;
-    (FromChild::Call(Call { number, ask, body }), rest)
+    let trace = Bytes::default();
+    let call = Call {
+        number,
+        ask,
+        body,
+        trace,
+    };
+    (FromChild::Call(call), rest)
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn hostile_payloads_are_refused() {
     check(&[3, 1, 0, 0], MessageError::Trailing { bytes: 2 });
     check(&[0x84, 0], MessageError::NotCanonical);
     check(&[3, 0x81, 0], MessageError::NotCanonical);
-    check(&[0, 4], Unfit::Version { theirs: 4 }.into());
+    check(&[0, 5], Unfit::Version { theirs: 5 }.into());
     check(&[0, 0], Unfit::Version { theirs: 0 }.into());
     check(&vec![4; MAX_PAYLOAD + 1], MessageError::TooLarge);
     assert_eq!(

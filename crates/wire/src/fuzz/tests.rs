@@ -1,6 +1,7 @@
 use super::*;
-use crate::bounded::{List, Text};
+use crate::bounded::{Bytes, List, Text};
 use crate::call::{Answer, Ask, Body, Call, Refusal, Return};
+use crate::emit::Emit;
 use crate::job::{Job, JobKind, Language, StdinMode, VERSION};
 use crate::order::{ChildLimits, Preparation};
 use crate::outcome::{Diagnostic, Fault, Outcome, OutcomeKind};
@@ -78,7 +79,34 @@ fn call(number: u32, body: Body) -> FromChild {
         server: Text::cut("github"),
         tool: Text::cut("list_issues"),
     };
-    FromChild::Call(Call { number, ask, body })
+    let trace = Bytes::new(vec![0, 1, 255, 7]).unwrap();
+    FromChild::Call(Call {
+        number,
+        ask,
+        body,
+        trace,
+    })
+}
+
+/// What a child says so that it can be run again.
+fn traced() -> [FromChild; 3] {
+    [
+        FromChild::Trace(Bytes::new(vec![3; 500]).unwrap()),
+        FromChild::Waits {
+            open: 3,
+            due: Some(u64::MAX),
+        },
+        FromChild::Unrepeatable {
+            why: Text::cut("it is too long: é"),
+        },
+    ]
+}
+
+fn emit() -> FromChild {
+    FromChild::Emit(Emit {
+        path: Text::cut("out/größe.csv"),
+        media_type: Text::cut("text/csv"),
+    })
 }
 
 fn returned(answer: Answer) -> ToChild {
@@ -91,6 +119,7 @@ fn refusal() -> Refusal {
         message: Text::cut("not this one: é"),
         rule: Some(Text::cut("tools.default")),
         hint: None,
+        retry_after_ms: Some(1500),
     }
 }
 
@@ -102,6 +131,10 @@ fn job() -> Job {
             file_name: Text::cut("main.py"),
             args: List::cut(vec![Text::cut("a"), Text::cut("b")]),
             source_bytes: 1 << 20,
+            input_bytes: Some(4096),
+            seed: u64::MAX,
+            clock: 17_000_000_000_000,
+            trace_bytes: 300,
         },
         cwd: Text::cut("/workspace"),
         env: List::cut(vec![(Text::cut("LANG"), Text::cut("C.UTF-8"))]),
@@ -118,12 +151,17 @@ fn transcript(side: Side) -> Vec<u8> {
             outbound.control(&ToChild::Job(job())).unwrap();
             let body = Body::Streamed { bytes: 40_000 };
             outbound.control(&returned(Answer::Result(body))).unwrap();
+            outbound.control(&ToChild::Look).unwrap();
         }
         Side::Child => {
             outbound.control(&FromChild::Ready).unwrap();
             outbound
                 .control(&call(1, Body::Inline(Text::cut("{\"a\":1}"))))
                 .unwrap();
+            for message in traced() {
+                outbound.control(&message).unwrap();
+            }
+            outbound.control(&emit()).unwrap();
             outbound.control(&FromChild::Done(outcome())).unwrap();
         }
     }
@@ -186,6 +224,11 @@ fn spoilt_messages_never_break_the_decoder() {
         payload(&FromChild::Open {
             tunnel: TunnelId::from_id(200).unwrap(),
         }),
+        payload(&traced()[0]),
+        payload(&traced()[1]),
+        payload(&traced()[2]),
+        payload(&emit()),
+        payload(&ToChild::Look),
         payload(&call(300, Body::Streamed { bytes: 1 << 20 })),
         payload(&returned(Answer::Result(Body::Inline(Text::cut("[]"))))),
         payload(&returned(Answer::Refused(refusal()))),

@@ -1,5 +1,7 @@
 use super::*;
+use crate::call::BODY_CAP;
 use crate::stream::{SOURCE_CAP, VALUE_CAP};
+use crate::trace::TRACE_CAP;
 
 /// A frame with any header and a payload of `length` bytes.
 fn frame(kind: u8, stream: u16, length: usize) -> Vec<u8> {
@@ -213,7 +215,11 @@ fn a_stream_ends_at_its_cap() {
             Err(ProtocolError::BeyondCap { stream, cap })
         );
     };
-    check(Inbound::execution(Side::Child), 1, SOURCE_CAP);
+    check(
+        Inbound::execution(Side::Child),
+        1,
+        SOURCE_CAP + BODY_CAP as u64 + TRACE_CAP,
+    );
     check(Inbound::execution(Side::Host), 5, VALUE_CAP);
     let capped = Inbound::execution(Side::Host).capped(Stream::Stderr, Cap::Bytes(1_000));
     check(capped, 4, 1_000);

@@ -16,6 +16,10 @@ fn code(language: Language, source_bytes: u64) -> JobKind {
         file_name: Text::new("main.ts").unwrap(),
         args: Arguments::default(),
         source_bytes,
+        input_bytes: None,
+        seed: 1,
+        clock: 2,
+        trace_bytes: 0,
     }
 }
 
@@ -65,6 +69,32 @@ fn a_code_job_has_a_language_and_a_bounded_source() {
     check(job(code(Language::Program, 1)), Err(Unfit::NoCode));
     let bytes = SOURCE_CAP + 1;
     check(job(code(Language::Python, bytes)), Err(Unfit::Source { bytes }));
+    for (bytes, answer) in [
+        (TRACE_CAP, Ok(())),
+        (TRACE_CAP + 1, Err(Unfit::Trace { bytes: TRACE_CAP + 1 })),
+    ] {
+        let mut kind = code(Language::TypeScript, SOURCE_CAP);
+        if let JobKind::Code { trace_bytes, .. } = &mut kind {
+            *trace_bytes = bytes;
+        }
+        check(job(kind), answer);
+    }
+}
+
+#[test]
+fn an_input_is_as_long_as_the_body_of_a_call_at_most() {
+    let most = BODY_CAP as u64;
+    for (bytes, answer) in [
+        (0, Ok(())),
+        (most, Ok(())),
+        (most + 1, Err(Unfit::Input { bytes: most + 1 })),
+    ] {
+        let mut kind = code(Language::Python, 1);
+        if let JobKind::Code { input_bytes, .. } = &mut kind {
+            *input_bytes = Some(bytes);
+        }
+        check(job(kind), answer);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
-use crate::bounded::{List, Text};
+use crate::bounded::{Bytes, List, Text};
 use crate::call::{Ask, Body, Call};
+use crate::emit::Emit;
 use crate::job::{Language, VERSION};
 use crate::order::ChildLimits;
 use crate::outcome::{Outcome, OutcomeKind};
@@ -19,7 +20,20 @@ fn done() -> FromChild {
 fn call() -> FromChild {
     let body = Body::Inline(Text::default());
     let (number, ask) = (1, Ask::List);
-    FromChild::Call(Call { number, ask, body })
+    let trace = Bytes::default();
+    FromChild::Call(Call {
+        number,
+        ask,
+        body,
+        trace,
+    })
+}
+
+fn emit() -> FromChild {
+    FromChild::Emit(Emit {
+        path: Text::cut("a.csv"),
+        media_type: Text::cut("text/csv"),
+    })
 }
 
 #[test]
@@ -53,13 +67,13 @@ fn only_so_many_calls_may_be_unanswered() {
 #[test]
 fn a_child_speaks_in_turn_only() {
     use ChildTurn::{Done, Given, New, Ready, Started};
-    let messages = [FromChild::Ready, FromChild::Started, call(), done()];
+    let messages = [FromChild::Ready, FromChild::Started, call(), emit(), done()];
     for (turn, next) in [
-        (New, [Some(Ready), None, None, None]),
-        (Ready, [None, None, None, None]),
-        (Given, [None, Some(Started), None, Some(Done)]),
-        (Started, [None, None, Some(Started), Some(Done)]),
-        (Done, [None, None, None, None]),
+        (New, [Some(Ready), None, None, None, None]),
+        (Ready, [None, None, None, None, None]),
+        (Given, [None, Some(Started), None, None, Some(Done)]),
+        (Started, [None, None, Some(Started), Some(Started), Some(Done)]),
+        (Done, [None, None, None, None, None]),
     ] {
         for (message, next) in messages.iter().zip(next) {
             let mut after = turn;

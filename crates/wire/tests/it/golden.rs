@@ -1,14 +1,14 @@
-//! Every message and frame of version 3, byte for byte. A change here is a change of the language: it needs a new version.
+//! Every message and frame of version 6, byte for byte. A change here is a change of the language: it needs a new version.
 
 use std::fmt::Write as _;
 
 use ringfence_wire::{
-    Answer, Ask, Body, Call, ChildLimits, Credit, Diagnostic, Fault, FromChild, Header, Job, JobKind, Kind, Language,
-    List, Message, Network, Order, Outbound, Outcome, OutcomeKind, Preparation, Refusal, Report, Return, Side,
-    StdinMode, Stream, Text, ToChild, TunnelId, VERSION, decode, encode_frame,
+    Answer, Ask, Body, Bytes, Call, ChildLimits, Credit, Diagnostic, Emit, Fault, FromChild, Header, Job, JobKind,
+    Kind, Language, List, Message, Network, Order, Outbound, Outcome, OutcomeKind, Preparation, Refusal, Report,
+    Return, Side, StdinMode, Stream, Text, ToChild, TunnelId, VERSION, decode, encode_frame,
 };
 
-const PINNED: &str = include_str!("../../testdata/v3/messages.txt");
+const PINNED: &str = include_str!("../../testdata/v6/messages.txt");
 
 fn text<const N: usize>(text: &str) -> Text<N> {
     Text::cut(text)
@@ -31,6 +31,10 @@ fn code(language: Language) -> ToChild {
         file_name: text("main.ts"),
         args: List::cut(vec![text("a"), text("é")]),
         source_bytes: 8_388_608,
+        input_bytes: (language == Language::Python).then_some(16_777_216),
+        seed: 0x0102_0304_0506_0708,
+        clock: 17_000_000_000_000,
+        trace_bytes: 4_194_304,
     }))
 }
 
@@ -115,8 +119,10 @@ fn to_child() -> Vec<ToChild> {
                 message: text("not this one"),
                 rule: Some(text("tools.rules[3]")),
                 hint: None,
+                retry_after_ms: Some(60_000),
             }),
         ),
+        ToChild::Look,
     ]
 }
 
@@ -125,7 +131,13 @@ fn returned(number: u32, answer: Answer) -> ToChild {
 }
 
 fn call(number: u32, ask: Ask, body: Body) -> FromChild {
-    FromChild::Call(Call { number, ask, body })
+    let trace = Bytes::new(if number == 2 { vec![0, 255, 7] } else { Vec::new() }).unwrap();
+    FromChild::Call(Call {
+        number,
+        ask,
+        body,
+        trace,
+    })
 }
 
 fn from_child() -> Vec<FromChild> {
@@ -139,6 +151,7 @@ fn from_child() -> Vec<FromChild> {
         OutcomeKind::SyntaxError,
         OutcomeKind::Stuck,
         OutcomeKind::Cancelled,
+        OutcomeKind::Diverged,
     ];
     let mut messages = vec![FromChild::Ready, FromChild::Started];
     messages.extend(kinds.map(done));
@@ -174,6 +187,17 @@ fn from_child() -> Vec<FromChild> {
     messages.push(call(u32::MAX, Ask::List, Body::Inline(text("é"))));
     messages.extend([64, 319].map(|id| FromChild::Open {
         tunnel: TunnelId::from_id(id).unwrap(),
+    }));
+    messages.push(FromChild::Trace(Bytes::new(vec![1, 128, 2]).unwrap()));
+    messages.push(FromChild::Waits { open: 0, due: None });
+    messages.push(FromChild::Waits {
+        open: 300,
+        due: Some(17_000_000_000_001),
+    });
+    messages.push(FromChild::Unrepeatable { why: text("threads") });
+    messages.push(FromChild::Emit(Emit {
+        path: text("out/report.csv"),
+        media_type: text("text/csv"),
     }));
     messages
 }
@@ -247,6 +271,7 @@ fn no_variant_is_left_unpinned() {
             Answer::Result(Body::Streamed { .. }) => 7,
             Answer::Refused(_) => 8,
         },
+        ToChild::Look => 9,
     };
     let from_child_kind = |message: &FromChild| match message {
         FromChild::Ready => 0,
@@ -261,19 +286,24 @@ fn no_variant_is_left_unpinned() {
             OutcomeKind::SyntaxError => 8,
             OutcomeKind::Stuck => 9,
             OutcomeKind::Cancelled => 10,
+            OutcomeKind::Diverged => 11,
         },
         FromChild::Call(call) => match call.ask {
-            Ask::Tool { .. } => 11,
-            Ask::Search => 12,
-            Ask::Describe => 13,
-            Ask::List => 14,
+            Ask::Tool { .. } => 12,
+            Ask::Search => 13,
+            Ask::Describe => 14,
+            Ask::List => 15,
         },
-        FromChild::Open { .. } => 15,
+        FromChild::Open { .. } => 16,
+        FromChild::Trace(_) => 17,
+        FromChild::Waits { .. } => 18,
+        FromChild::Unrepeatable { .. } => 19,
+        FromChild::Emit(_) => 20,
     };
     check(orders().iter().map(order).collect(), 4);
     check(reports().iter().map(report).collect(), 7);
-    check(to_child().iter().map(to_child_kind).collect(), 9);
-    check(from_child().iter().map(from_child_kind).collect(), 16);
+    check(to_child().iter().map(to_child_kind).collect(), 10);
+    check(from_child().iter().map(from_child_kind).collect(), 21);
 }
 
 #[test]

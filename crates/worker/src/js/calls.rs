@@ -1,5 +1,5 @@
 //! The engine's side of a program's calls: natives that make them, and their answers as values.
-use std::{cell::RefCell, rc::Rc, time::Instant};
+use std::{cell::RefCell, rc::Rc};
 
 use ringfence_wire::{Ask, Text};
 use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Result, Runtime, Value};
@@ -20,13 +20,13 @@ pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>)
                 _ => return 0,
             },
         };
-        let number = host.outside().and_then(|outside| outside.borrow_mut().call(ask, body));
+        let number = host.call(ask, body);
         number.map_or(-1, i64::from)
     };
     native.set("call", Function::new(ctx.clone(), call)?)
 }
 
-/// Calls that wait for company leave even if the program goes on computing.
+/// Calls that wait for company leave even if the program goes on computing. One that does not repeat itself goes on no longer.
 pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
     let host = Rc::clone(host);
     runtime.set_interrupt_handler(Some(Box::new(move || {
@@ -35,17 +35,34 @@ pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
         {
             outside.send_calls();
         }
-        false
+        host.has_diverged()
     })));
 }
 
-pub(super) fn are_open(host: &Host) -> bool {
-    host.outside().is_some_and(|outside| outside.borrow().has_open_calls())
+/// The next answer, or nothing by then.
+pub(super) fn wait(host: &Host, due: Option<u64>) -> Option<(u32, Answered)> {
+    if let Some(early) = host.recall.borrow_mut().early.pop_front() {
+        return Some(early);
+    }
+    host.pass_on_trace();
+    let until = due.map(|due| host.recall.borrow().moment(due));
+    host.outside()?.borrow_mut().wait_for_answer(until, due)
 }
 
-/// The next answer, or nothing by then.
-pub(super) fn wait(host: &Host, until: Option<Instant>) -> Option<(u32, Answered)> {
-    host.outside()?.borrow_mut().wait_for_answer(until)
+/// The answer to one call, however many others come before it.
+pub(super) fn wait_for(host: &Host, number: u32) -> Option<Answered> {
+    let mut recall = host.recall.borrow_mut();
+    let early = recall.early.iter().position(|(early, _)| *early == number);
+    if let Some((_, answer)) = early.and_then(|place| recall.early.remove(place)) {
+        return Some(answer);
+    }
+    let mut outside = host.outside()?.borrow_mut();
+    loop {
+        match outside.wait_for_answer(None, None)? {
+            (found, answer) if found == number => return Some(answer),
+            other => recall.early.push_back(other),
+        }
+    }
 }
 
 /// Settles the promise of a call.
@@ -68,6 +85,10 @@ pub(super) fn settle(ctx: &Ctx<'_>, hooks: &Hooks, number: u32, answer: Answered
                 text(Some(refusal.code.into_string()))?,
                 text(refusal.rule.map(Text::into_string))?,
                 text(refusal.hint.map(Text::into_string))?,
+                match refusal.retry_after_ms {
+                    Some(wait) => Value::new_number(ctx.clone(), f64::from(wait)),
+                    None => Value::new_null(ctx.clone()),
+                },
             ];
             hooks.refuse(ctx, number, words)
         }

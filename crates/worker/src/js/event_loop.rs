@@ -1,4 +1,5 @@
-//! The one loop that moves a program forward: promise jobs first, then the next timer or answer.
+//! The one loop that moves a program forward: promise jobs first, then the next timer or answer. Which of them it was is part
+//! of the program's trace, and the trace of an earlier run decides it first.
 //!
 //! It never waits without a reason: with no job, no timer and no call, what is still pending can never settle.
 use std::{
@@ -6,25 +7,29 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rquickjs::{CatchResultExt, CaughtError, Ctx, Persistent, Promise, Runtime, Value};
 
-use super::{calls, host::Host, prelude::Hooks};
+use super::{
+    calls,
+    host::Host,
+    prelude::Hooks,
+    recall::{Diverged, Taken},
+};
 
-/// When each timer is due. Equal times fire in the order they were started.
+/// When each timer is due on the program's clock. Equal times fire in the order they were started.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    due: BTreeSet<(Instant, u64, u32)>,
-    places: HashMap<u32, (Instant, u64)>,
+    due: BTreeSet<(u64, u64, u32)>,
+    places: HashMap<u32, (u64, u64)>,
     started: u64,
 }
 
 impl Timers {
-    pub(super) fn start(&mut self, id: u32, wait: Duration) {
+    pub(super) fn start(&mut self, id: u32, at: u64) {
         self.stop(id);
-        let at = Instant::now() + wait;
         self.started += 1;
         self.due.insert((at, self.started, id));
         self.places.insert(id, (at, self.started));
@@ -36,17 +41,14 @@ impl Timers {
         }
     }
 
-    fn next(&self) -> Option<Instant> {
+    fn next(&self) -> Option<u64> {
         self.due.first().map(|(at, _, _)| *at)
     }
 
-    fn take_due(&mut self, now: Instant) -> Option<u32> {
+    fn take(&mut self) -> Option<(u64, u32)> {
         let (at, _, id) = *self.due.first()?;
-        if at > now {
-            return None;
-        }
         self.stop(id);
-        Some(id)
+        Some((at, id))
     }
 }
 
@@ -91,6 +93,14 @@ pub(super) enum Ended<'js> {
     Threw(Value<'js>),
     /// Nothing can happen any more.
     Stuck,
+    /// It does not do what its trace says.
+    Diverged,
+}
+
+impl From<Diverged> for Ended<'_> {
+    fn from(_: Diverged) -> Self {
+        Ended::Diverged
+    }
 }
 
 /// The promise's value, once it has one.
@@ -144,40 +154,74 @@ enum Next {
     Nothing,
 }
 
-/// Waits for the next timer or answer, whichever comes first.
+/// Waits for the next timer or answer, whichever comes first, or came first when it was recorded.
 fn next_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
-    if !calls::are_open(host) {
+    if host.recall.borrow().has_diverged() {
+        return Err(Ended::Diverged);
+    }
+    if !host.recall.borrow().has_open_calls() {
         return next_timer(ctx, host, hooks);
     }
+    let recalled = host.recall.borrow_mut().recall_wait()?;
+    match recalled {
+        Some(Taken::Timer) => fire(ctx, host, hooks),
+        Some(Taken::Answer(number)) => {
+            let answer = calls::wait_for(host, number).ok_or(Ended::Diverged)?;
+            settle_call(ctx, hooks, number, answer)
+        }
+        None => first_event(ctx, host, hooks),
+    }
+}
+
+/// Waits for the next timer or answer, and records which it was.
+fn first_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
     let due = host.timers.borrow().next();
-    if due.is_some_and(|at| at <= Instant::now()) {
-        return next_timer(ctx, host, hooks);
+    loop {
+        if due.is_some_and(|due| due <= host.recall.borrow().now()) {
+            host.recall.borrow_mut().note_wait(Taken::Timer);
+            return fire(ctx, host, hooks);
+        }
+        if let Some((number, answer)) = calls::wait(host, due) {
+            host.recall.borrow_mut().note_wait(Taken::Answer(number));
+            return settle_call(ctx, hooks, number, answer);
+        }
+        if due.is_none() {
+            // Nobody is there who could answer.
+            return Ok(Next::Nothing);
+        }
     }
-    // Nothing by then: the timer is next.
-    if let Some((number, answer)) = calls::wait(host, due) {
-        calls::settle(ctx, hooks, number, answer)
-            .catch(ctx)
-            .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
-    }
+}
+
+fn settle_call<'js>(ctx: &Ctx<'js>, hooks: &Hooks, number: u32, answer: super::Answered) -> Result<Next, Ended<'js>> {
+    calls::settle(ctx, hooks, number, answer)
+        .catch(ctx)
+        .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
     Ok(Next::Fired)
 }
 
-/// Waits for the next timer and fires it.
+/// Waits for the next timer, unless it fired long ago, and fires it. There is nothing to record: nothing else could happen.
 fn next_timer<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
-    let Some(at) = host.timers.borrow().next() else {
+    let Some(due) = host.timers.borrow().next() else {
         return Ok(Next::Nothing);
     };
-    let now = Instant::now();
-    if at > now {
-        thread::sleep(at - now);
+    while host.recall.borrow().is_live() && host.recall.borrow().now() < due {
+        let moment = host.recall.borrow().moment(due);
+        thread::sleep(moment.saturating_duration_since(Instant::now()));
     }
-    let due = host.timers.borrow_mut().take_due(Instant::now());
-    if let Some(id) = due {
-        hooks
-            .fire(ctx, id)
-            .catch(ctx)
-            .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
-    }
+    fire(ctx, host, hooks)
+}
+
+/// Fires the next timer.
+fn fire<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
+    let next = host.timers.borrow_mut().take();
+    let Some((due, id)) = next else {
+        return Err(host.recall.borrow_mut().diverge().into());
+    };
+    host.recall.borrow_mut().fires(due);
+    hooks
+        .fire(ctx, id)
+        .catch(ctx)
+        .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
     Ok(Next::Fired)
 }
 

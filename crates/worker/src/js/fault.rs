@@ -55,8 +55,7 @@ pub struct Fault {
 const FAILED: &str = "program.failed";
 const IMPORT_REFUSED: &str = "import.refused";
 const NOT_JSON: &str = "value.not_json";
-const AVAILABLE: &str =
-    "only `tools` can be imported: use the language's own names and `tools`, `files`, `console`, `args`";
+const AVAILABLE: &str = "only `tools` and `skills` can be imported: use the language's own names and `tools`, `skills`, `files`, `console`, `args`";
 /// Longest name or message kept: a program may throw anything.
 const MAX_TEXT: usize = 16 * 1024;
 

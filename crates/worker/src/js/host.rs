@@ -5,12 +5,16 @@ use std::{
     rc::Rc,
 };
 
+use ringfence_wire::Ask;
+
 use super::{
-    Language, Outside, Program,
+    Again, Language, Outside, Program,
     event_loop::{Rejections, Timers},
     positions::{self, Positions, Trace},
+    recall::Recall,
     transpile,
 };
+use crate::emit::Emitted;
 
 /// The Rust side of one engine. The program's part is set once, when its run begins.
 pub(super) struct Host {
@@ -18,7 +22,10 @@ pub(super) struct Host {
     pub(super) memory_limit: Option<usize>,
     pub(super) timers: RefCell<Timers>,
     pub(super) rejections: RefCell<Rejections>,
+    pub(super) recall: RefCell<Recall>,
+    pub(super) emitted: RefCell<Emitted>,
     random: Cell<u64>,
+    diverged: Cell<bool>,
     run: OnceCell<Run>,
 }
 
@@ -44,12 +51,17 @@ impl Host {
             memory_limit,
             timers: RefCell::default(),
             rejections: RefCell::default(),
-            random: Cell::new(0),
+            recall: RefCell::new(Recall::new(&Again::default())),
+            emitted: RefCell::default(),
+            random: Cell::new(1),
+            diverged: Cell::new(false),
             run: OnceCell::new(),
         }
     }
 
     pub(super) fn begin(&self, program: &Program<'_>, language: Language, outside: Rc<RefCell<dyn Outside>>) {
+        *self.recall.borrow_mut() = Recall::new(&program.again);
+        self.random.set(start(program.again.seed));
         let run = Run {
             outside,
             source: program.source.to_owned(),
@@ -63,6 +75,9 @@ impl Host {
     }
 
     pub(super) fn print(&self, stream: Stream, text: &str) {
+        if self.has_diverged() {
+            return;
+        }
         if let Some(run) = self.run.get() {
             let mut output = run.outside.borrow_mut();
             match stream {
@@ -89,12 +104,46 @@ impl Host {
         self.run.get().map_or("", |run| &run.file)
     }
 
-    /// A number in [0, 1). Seeded on first use, so that engines forked from one parent differ.
+    /// Makes a call; nothing if it cannot be sent.
+    pub(super) fn call(&self, ask: Ask, body: String) -> Option<u32> {
+        if self.has_diverged() {
+            return None;
+        }
+        self.pass_on_trace();
+        let number = self.outside()?.borrow_mut().call(ask, body)?;
+        self.recall.borrow_mut().calls(number);
+        Some(number)
+    }
+
+    /// What the program's clock says, for somebody who looks no closer than `grain` ticks.
+    pub(super) fn clock(&self, grain: u64) -> u64 {
+        let mut recall = self.recall.borrow_mut();
+        let ticks = recall.read(grain);
+        self.diverged.set(recall.has_diverged());
+        let much = recall.is_much();
+        drop(recall);
+        if much {
+            self.pass_on_trace();
+        }
+        ticks
+    }
+
+    /// Hands on what was recorded.
+    pub(super) fn pass_on_trace(&self) {
+        let recorded = self.recall.borrow_mut().take_recorded();
+        if let Some(outside) = self.outside().filter(|_| !recorded.is_empty()) {
+            outside.borrow_mut().trace(&recorded);
+        }
+    }
+
+    /// Whether the program did something else than its trace says. Nothing of it is real from then on.
+    pub(super) fn has_diverged(&self) -> bool {
+        self.diverged.get()
+    }
+
+    /// A number in [0, 1), from the seed: the same numbers when the program is run again. Not for keys.
     pub(super) fn random(&self) -> f64 {
         let mut state = self.random.get();
-        if state == 0 {
-            state = getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id())) | 1;
-        }
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -109,4 +158,12 @@ impl Run {
         self.positions
             .get_or_init(|| transpile::positions(&self.source, &self.file, self.language))
     }
+}
+
+/// Spreads the seed over all bits, of which at least one must be set.
+fn start(seed: u64) -> u64 {
+    let mut state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (state ^ (state >> 31)).max(1)
 }

@@ -1,5 +1,5 @@
-//! What a program imports. `tools` is no module but a name that is there already: importing from it becomes constants at the
-//! top; everything else is refused, and imports of types vanish with the types.
+//! What a program imports. `tools` and `skills` are no modules but names that are there already: importing from them becomes
+//! constants at the top; everything else is refused, and imports of types vanish with the types.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each question is about a few of the many kinds of statement"
@@ -15,17 +15,32 @@ use oxc_ast::{
 };
 use oxc_span::{GetSpan, Span};
 
-/// The one name that can be imported.
-const TOOLS: &str = "tools";
+/// A name that can be imported from, and what else can be besides what it holds.
+struct Source {
+    name: &'static str,
+    helpers: &'static [&'static str],
+}
 
-/// What else can be imported from it: names beside the servers.
-const HELPERS: [&str; 4] = ["search", "describe", "list", "ToolError"];
+const SOURCES: [Source; 2] = [
+    Source {
+        name: "tools",
+        helpers: &["search", "describe", "list", "ToolError"],
+    },
+    Source {
+        name: "skills",
+        helpers: &[],
+    },
+];
+
+fn source(import: &ImportDeclaration<'_>) -> Option<&'static Source> {
+    SOURCES.iter().find(|source| import.source.value == source.name)
+}
 
 /// The first import that cannot be, by its specifier and place.
 pub(super) fn refused(program: &Program<'_>) -> Option<(String, Span)> {
     program.body.iter().find_map(|statement| {
-        let is_tools = matches!(statement, Statement::ImportDeclaration(import) if import.source.value == TOOLS);
-        if is_tools { None } else { imported(statement) }
+        let is_there = matches!(statement, Statement::ImportDeclaration(import) if source(import).is_some());
+        if is_there { None } else { imported(statement) }
     })
 }
 
@@ -62,19 +77,19 @@ fn names_a_type(specifier: &ImportDeclarationSpecifier<'_>) -> bool {
     matches!(specifier, ImportDeclarationSpecifier::ImportSpecifier(one) if one.import_kind == ImportOrExportKind::Type)
 }
 
-/// Makes constants of what is imported from `tools`.
-pub(super) fn bind_tools<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
+/// Makes constants of what is imported from `tools` and `skills`.
+pub(super) fn bind<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
     let builder = AstBuilder::new(allocator);
     let mut constants = Vec::new();
     for statement in &mut program.body {
         let Statement::ImportDeclaration(import) = statement else {
             continue;
         };
-        if import.source.value != TOOLS {
+        let Some(from) = source(import) else {
             continue;
-        }
+        };
         if import.import_kind == ImportOrExportKind::Value {
-            constants.extend(declarators(import, &builder));
+            constants.extend(declarators(import, from, &builder));
         }
         *statement = Statement::new_empty_statement(statement.span(), &builder);
     }
@@ -88,7 +103,11 @@ pub(super) fn bind_tools<'a>(allocator: &'a Allocator, program: &mut Program<'a>
     program.body.insert(0, statement);
 }
 
-fn declarators<'a>(import: &ImportDeclaration<'a>, builder: &AstBuilder<'a>) -> Vec<VariableDeclarator<'a>> {
+fn declarators<'a>(
+    import: &ImportDeclaration<'a>,
+    from: &'static Source,
+    builder: &AstBuilder<'a>,
+) -> Vec<VariableDeclarator<'a>> {
     let specifiers = import.specifiers.iter().flatten();
     specifiers
         .filter(|specifier| !names_a_type(specifier))
@@ -104,12 +123,12 @@ fn declarators<'a>(import: &ImportDeclaration<'a>, builder: &AstBuilder<'a>) -> 
                 let property = IdentifierName::new(span, name, builder);
                 Expression::new_static_member_expression(span, object, property, false, builder)
             };
-            let value = match HELPERS.iter().find(|helper| **helper == name.as_str()) {
+            let value = match from.helpers.iter().find(|helper| **helper == name.as_str()) {
                 Some(helper) => global(helper),
-                None if name == "default" || name == TOOLS => global(TOOLS),
+                None if name == "default" || name == from.name => global(from.name),
                 None => {
                     let key = Expression::new_string_literal(span, name, None, builder);
-                    Expression::new_computed_member_expression(span, global(TOOLS), key, false, builder)
+                    Expression::new_computed_member_expression(span, global(from.name), key, false, builder)
                 }
             };
             let pattern = BindingPattern::new_binding_identifier(span, local.name, builder);

@@ -1,10 +1,10 @@
 //! The names a program finds besides the language's own, and the native functions behind them.
-use std::{rc::Rc, time::Duration};
+use std::rc::Rc;
 
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Persistent, Result, TypedArray, Value};
 
 use super::{
-    calls,
+    calls, emit,
     host::{Host, Stream},
     workspace,
 };
@@ -12,14 +12,19 @@ use super::{
 /// Our own modules' names begin so; their frames never show in a stack.
 pub(super) const FILE_PREFIX: &str = "ringfence:";
 
+const TICKS_PER_MILLISECOND: u32 = 10;
+const _: () = assert!(TICKS_PER_MILLISECOND as u64 * 1000 == ringfence_wire::TICKS_PER_SECOND);
+
 const CORE: &str = include_str!("prelude/core.js");
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 9] = [
     ("clone", include_str!("prelude/clone.js")),
     ("console", include_str!("prelude/console.js")),
+    ("emit", include_str!("prelude/emit.js")),
     ("files", include_str!("prelude/files.js")),
     ("inspect", include_str!("prelude/inspect.js")),
     ("tools", include_str!("prelude/tools.js")),
     ("value", include_str!("prelude/value.js")),
+    ("weak", include_str!("prelude/weak.js")),
     ("web", include_str!("prelude/web.js")),
 ];
 
@@ -56,13 +61,13 @@ impl Hooks {
         self.fail.clone().restore(ctx)?.call((number, thrown))
     }
 
-    /// A call was refused: message, code, rule, hint.
-    pub(super) fn refuse<'js>(&self, ctx: &Ctx<'js>, number: u32, words: [Value<'js>; 4]) -> Result<()> {
-        let [message, code, rule, hint] = words;
+    /// A call was refused: message, code, rule, hint, when to try again.
+    pub(super) fn refuse<'js>(&self, ctx: &Ctx<'js>, number: u32, words: [Value<'js>; 5]) -> Result<()> {
+        let [message, code, rule, hint, retry] = words;
         self.refuse
             .clone()
             .restore(ctx)?
-            .call((number, message, code, rule, hint))
+            .call((number, message, code, rule, hint, retry))
     }
 
     /// An object's property as text; a getter that throws counts as absent.
@@ -172,8 +177,8 @@ fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
     native.set(
         "start",
         Function::new(ctx.clone(), move |id: u32, wait: f64| {
-            let wait = Duration::try_from_secs_f64(wait / 1000.0).unwrap_or_default();
-            starter.timers.borrow_mut().start(id, wait);
+            let due = starter.clock(1).saturating_add(ticks(wait));
+            starter.timers.borrow_mut().start(id, due);
         })?,
     )?;
     let stopper = Rc::clone(host);
@@ -182,12 +187,50 @@ fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
         Function::new(ctx.clone(), move |id: u32| stopper.timers.borrow_mut().stop(id))?,
     )?;
     let random = Rc::clone(host);
+    define_clock(ctx, &native, host)?;
     native.set("random", Function::new(ctx.clone(), move || random.random())?)?;
     native.set("encode", Function::new(ctx.clone(), encode)?)?;
     native.set("decode", Function::new(ctx.clone(), workspace::decode)?)?;
     workspace::define(ctx, &native, host)?;
+    emit::define(ctx, &native, host)?;
     calls::define(ctx, &native, host)?;
     Ok(native)
+}
+
+/// The program's clock: `now` in milliseconds, `elapsed` since the program began, and when that was.
+fn define_clock<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+    let clock = Rc::clone(host);
+    let now = Function::new(ctx.clone(), move || {
+        milliseconds(clock.clock(TICKS_PER_MILLISECOND.into())).floor()
+    })?;
+    native.set("now", now.with_name("now")?)?;
+    let clock = Rc::clone(host);
+    let elapsed = Function::new(ctx.clone(), move || {
+        let now = clock.clock(1);
+        milliseconds(now.saturating_sub(clock.recall.borrow().start()))
+    })?;
+    native.set("elapsed", elapsed.with_name("now")?)?;
+    let clock = Rc::clone(host);
+    let origin = Function::new(ctx.clone(), move || milliseconds(clock.recall.borrow().start()))?;
+    native.set("origin", origin)
+}
+
+/// A clock that goes on for a thousand years stays exact.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "no clock has more ticks than a number holds exactly"
+)]
+fn milliseconds(ticks: u64) -> f64 {
+    ticks as f64 / f64::from(TICKS_PER_MILLISECOND)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a wait is between 0 and 25 days, and what is not becomes the nearest of them"
+)]
+fn ticks(milliseconds: f64) -> u64 {
+    (milliseconds * f64::from(TICKS_PER_MILLISECOND)).ceil() as u64
 }
 
 fn encode(ctx: Ctx<'_>, text: String) -> Result<TypedArray<'_, u8>> {

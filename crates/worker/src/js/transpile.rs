@@ -129,7 +129,7 @@ fn lower<'a>(
     let mut program = parsed.program;
     refuse_imports(&program, &lines)?;
     export_value(allocator, &mut program);
-    imports::bind_tools(allocator, &mut program);
+    imports::bind(allocator, &mut program);
     let semantic = SemanticBuilder::new()
         .with_check_syntax_error(true)
         .with_enum_eval(true)

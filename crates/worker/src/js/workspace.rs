@@ -78,7 +78,7 @@ pub(super) fn decode(ctx: Ctx<'_>, base64: String, fatal: bool) -> Result<String
     }
 }
 
-fn unpack(ctx: &Ctx<'_>, base64: &str) -> Result<Vec<u8>> {
+pub(super) fn unpack(ctx: &Ctx<'_>, base64: &str) -> Result<Vec<u8>> {
     BASE64_STANDARD
         .decode(base64)
         .map_err(|_| Exception::throw_message(ctx, "the bytes could not be handed over"))
@@ -102,11 +102,22 @@ fn load(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<Vec<u8>> {
 }
 
 fn store(ctx: &Ctx<'_>, host: &Host, path: &str, bytes: &[u8]) -> Result<()> {
-    let place = resolve(ctx, host, path)?;
-    if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder).map_err(|error| throw(ctx, "write", path, &error))?;
+    if host.has_diverged() {
+        return Err(Exception::throw_message(
+            ctx,
+            "files.write: the program does not repeat itself",
+        ));
     }
-    fs::write(&place, bytes).map_err(|error| throw(ctx, "write", path, &error))
+    let place = resolve(ctx, host, path)?;
+    write(&place, bytes).map_err(|error| throw(ctx, "write", path, &error))
+}
+
+/// Writes a file, making the folders above.
+pub(super) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(place, bytes)
 }
 
 fn list(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<Vec<String>> {
@@ -128,6 +139,11 @@ fn list(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<Vec<String>> {
 }
 
 fn throw(ctx: &Ctx<'_>, act: &str, path: &str, error: &io::Error) -> rquickjs::Error {
+    Exception::throw_message(ctx, &format!("files.{act}: `{path}`: {}", reason(error)))
+}
+
+/// Why something could not be done, in words.
+pub(super) fn reason(error: &io::Error) -> String {
     let known = [
         (io::ErrorKind::NotFound, "no such file or folder"),
         (io::ErrorKind::PermissionDenied, "not allowed"),
@@ -137,8 +153,7 @@ fn throw(ctx: &Ctx<'_>, act: &str, path: &str, error: &io::Error) -> rquickjs::E
         (io::ErrorKind::QuotaExceeded, "the workspace is full"),
     ];
     let why = known.iter().find(|(kind, _)| *kind == error.kind());
-    let why = why.map_or_else(|| error.to_string(), |(_, words)| (*words).to_owned());
-    Exception::throw_message(ctx, &format!("files.{act}: `{path}`: {why}"))
+    why.map_or_else(|| error.to_string(), |(_, words)| (*words).to_owned())
 }
 
 fn resolve(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<PathBuf> {
@@ -148,7 +163,7 @@ fn resolve(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<PathBuf> {
 }
 
 /// The path from the workspace on, or nothing if it leads out. Links are followed by the kernel, inside the jail.
-fn inside(path: &str) -> Option<PathBuf> {
+pub(super) fn inside(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let relative = if path.is_absolute() {
         path.strip_prefix(SHOWN).ok()?

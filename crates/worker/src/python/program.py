@@ -38,7 +38,7 @@ def run(job):
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         return _finish(_syntax_error(error, name))
     try:
-        value = _execute(code, name)
+        value = _execute(code, name, job.get("input"))
         answer = _value(value)
     except SystemExit as error:
         answer = _exit(error)
@@ -64,11 +64,13 @@ def _prepare(job):
     builtins.exit = builtins.quit = sys.exit
     builtins.args = list(job["args"])
     builtins.files = Files(workspace)
+    builtins.emit = _emitter(builtins.files)
     builtins.tools = sys.modules["tools"] = _tools_module()
+    builtins.skills = sys.modules["skills"] = _skills_module()
     builtins.search, builtins.describe, builtins.list_tools, builtins.ToolError = search, describe, list_tools, ToolError
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)
-    random.seed()
+    _begin_world(job)
     gc.enable()
     lines = job["source"].splitlines(keepends=True)
     linecache.cache[job["file_name"]] = (len(job["source"]), None, lines, job["file_name"])
@@ -87,7 +89,7 @@ def _compile(source, name):
     return compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def _execute(code, name):
+def _execute(code, name, given=None):
     main = types.ModuleType("__main__")
     main.__file__ = os.path.join(os.getcwd(), name)
     main.__builtins__ = builtins
@@ -98,6 +100,9 @@ def _execute(code, name):
     else:
         exec(code, space)
     value = space.pop(_VALUE, None)
+    main_function = space.get("main")
+    if given is not None and callable(main_function):
+        value = main_function(**given)
     if inspect.iscoroutine(value):
         value = asyncio.run(value)
     return value

@@ -9,6 +9,8 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::net::{
@@ -19,14 +21,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::{
-    Frames, JobError, MAX_JOB, MAX_PACKET, PythonError, PythonJob, PythonResult, READY, ReadError, Reply, Request,
-    arguments, is_ready,
+    ENVIRONMENT, Frames, JobError, MAX_JOB, MAX_PACKET, PythonError, PythonFrame, PythonJob, PythonResult, READY,
+    ReadError, Remark, Reply, Request, arguments, is_ready, look_frame, return_frame,
 };
 
+mod again;
+mod emit;
 mod frames;
 mod programs;
 
 const ALLOW_ALL: [u8; 8] = [0x06, 0, 0, 0, 0, 0, 0xff, 0x7f];
+
+static SEEDS: AtomicU64 = AtomicU64::new(1);
+
+fn clock_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(now.as_micros() / 100).unwrap()
+}
 
 /// A zygote outside any jail, as the worker would start it.
 struct Zygote {
@@ -54,6 +65,8 @@ impl Zygote {
         let process = Command::new("/bin/sh")
             .args(["-c", "exec 3<&0 0</dev/null; exec \"$@\"", "sh", python])
             .args(arguments(filter))
+            .env_clear()
+            .envs(ENVIRONMENT)
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -144,6 +157,28 @@ struct Ran {
     stderr: String,
     status: i32,
     workspace: TempDir,
+    emitted: Vec<(String, Option<String>)>,
+}
+
+/// A child's result, past what it says of itself before.
+fn last_frame(frames: &mut Frames, stream: &mut UnixStream) -> Option<Vec<u8>> {
+    last_frame_and_files(frames, stream, &mut Vec::new())
+}
+
+/// The same; the files that it lets go out are added to the list.
+fn last_frame_and_files(
+    frames: &mut Frames,
+    stream: &mut UnixStream,
+    emitted: &mut Vec<(String, Option<String>)>,
+) -> Option<Vec<u8>> {
+    loop {
+        let frame = frames.read_frame(stream).unwrap()?;
+        match PythonFrame::read(&frame).unwrap() {
+            PythonFrame::Result(_) => return Some(frame),
+            PythonFrame::Remark(Remark::Emit { path, media_type }) => emitted.push((path, media_type)),
+            PythonFrame::Remark(_) | PythonFrame::Call(_) => {}
+        }
+    }
 }
 
 fn run_on(zygote: &Zygote, source: &str, args: &[&str], prepare: impl Fn(&Path)) -> Ran {
@@ -160,12 +195,17 @@ fn run_on(zygote: &Zygote, source: &str, args: &[&str], prepare: impl Fn(&Path))
         source,
         file_name: "program.py",
         args: &args,
+        input: None,
         env: &env,
         workspace: workspace.path(),
         deps: deps.path(),
+        seed: SEEDS.fetch_add(1, Ordering::Relaxed),
+        clock: clock_now(),
+        trace: &[],
     };
     child.stream.write_all(&job.to_frame().unwrap()).unwrap();
-    let answer = frames.read_frame(&mut child.stream).unwrap();
+    let mut emitted = Vec::new();
+    let answer = last_frame_and_files(&mut frames, &mut child.stream, &mut emitted);
     let mut stdout = String::new();
     child.stdout.read_to_string(&mut stdout).unwrap();
     let mut stderr = String::new();
@@ -179,6 +219,7 @@ fn run_on(zygote: &Zygote, source: &str, args: &[&str], prepare: impl Fn(&Path))
         stderr,
         status,
         workspace,
+        emitted,
     }
 }
 
@@ -227,12 +268,16 @@ fn a_child_joins_its_groups_and_keeps_nothing_else_open() {
         source,
         file_name: "p.py",
         args: &[],
+        input: None,
         env: &env,
         workspace: places.0,
         deps: places.1,
+        seed: 0,
+        clock: clock_now(),
+        trace: &[],
     };
     child.stream.write_all(&job.to_frame().unwrap()).unwrap();
-    let answer = frames.read_frame(&mut child.stream).unwrap().unwrap();
+    let answer = last_frame(&mut frames, &mut child.stream).unwrap();
     let expected = "[[0, 1, 2, 3], [64, 64]]".to_owned();
     assert_eq!(
         PythonResult::from_frame(&answer).unwrap(),

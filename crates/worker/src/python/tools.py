@@ -1,93 +1,14 @@
 # Tools by name, and the questions about them. Nothing is known here of what exists: every call is asked and answered outside.
+import functools
 
 
 class ToolError(Exception):
     """A call that was refused or failed."""
 
-    def __init__(self, message, code="call.failed", rule=None, hint=None, tool=None):
+    def __init__(self, message, code="call.failed", rule=None, hint=None, tool=None, retry_after_ms=None):
         super().__init__(message)
-        self.code, self.rule, self.hint, self.tool = code, rule, hint, tool
-
-
-class _Bridge:
-    """Calls to the worker and its answers. Answers are read by the event loop that made the last call."""
-
-    _CHUNK = 256 * 1024
-
-    def __init__(self, channel):
-        self._channel = channel
-        self._lock = threading.Lock()
-        self._last = 0
-        self._waiting = {}
-        self._frames = []
-        self._loop = None
-        self._held = bytearray()
-
-    def call(self, loop, head, body, label):
-        future = loop.create_future()
-        with self._lock:
-            self._last += 1
-            self._waiting[self._last] = (future, loop, label)
-            if self._loop is not loop:
-                self._move(loop)
-            if not self._frames:
-                loop.call_soon(self._send)
-            self._frames.append(b'{"call":%d,%b,"body":%b}' % (self._last, head, body))
-        return future
-
-    def _move(self, loop):
-        number = self._channel.fileno()
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.remove_reader, number)
-        loop.add_reader(number, self._receive)
-        self._loop = loop
-
-    def _send(self):
-        with self._lock:
-            frames, self._frames = self._frames, []
-            self._channel.sendall(b"".join(part for frame in frames for part in (struct.pack(">I", len(frame)), frame)))
-
-    def _receive(self):
-        chunk = self._channel.recv(self._CHUNK)
-        if not chunk:
-            os._exit(_NO_JOB)
-        held = self._held
-        held += chunk
-        start = 0
-        while len(held) - start >= 4:
-            (size,) = struct.unpack_from(">I", held, start)
-            if len(held) - start - 4 < size:
-                break
-            self._settle(json.loads(held[start + 4 : start + 4 + size]))
-            start += 4 + size
-        del held[:start]
-
-    def _settle(self, message):
-        future, loop, label = self._waiting.pop(message["return"], (None, None, None))
-        if future is None:
-            return
-        if loop is self._loop:
-            _resolve(future, message, label)
-        elif not loop.is_closed():
-            loop.call_soon_threadsafe(_resolve, future, message, label)
-
-
-def _resolve(future, message, label):
-    if future.done():
-        return
-    error = message.get("error")
-    if error is None:
-        future.set_result(message["ok"])
-    else:
-        future.set_exception(ToolError(error["message"], error["code"], error["rule"], error["hint"], label))
-
-
-_bridge = None
-
-
-def _open_bridge(channel):
-    global _bridge
-    _bridge = _Bridge(channel)
+        self.message = message
+        self.code, self.rule, self.hint, self.tool, self.retry_after_ms = code, rule, hint, tool, retry_after_ms
 
 
 async def _ask(head, arguments, label):
@@ -147,6 +68,7 @@ class _Server:
         return f"<tools of {self._name}>"
 
 
+@functools.lru_cache(256)
 def _name_bytes(name):
     return json.dumps(name).encode("ascii")
 
@@ -171,6 +93,19 @@ def _question(ask, key, subject, options):
     if subject is not None:
         options[key] = subject
     return _ask(b'"ask":"%b","server":"","tool":""' % ask.encode("ascii"), options, ask)
+
+
+def _skills_module():
+    module = types.ModuleType("skills", "Saved programs: `from skills import some_skill`, `await some_skill(name=value)`.")
+
+    def skill(name):
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return _Tool("skills", name)
+
+    module.__getattr__ = skill
+    module.__all__ = []
+    return module
 
 
 def _tools_module():

@@ -1,12 +1,15 @@
 # What every program finds besides Python itself and its tools.
 import os
+import skills as skills
 import tools as tools
 from builtins import list as __list
-from typing_extensions import Any, Literal
+from typing_extensions import Any, Literal, overload
 
 class ToolError(Exception):
     """A call that was refused or failed."""
 
+    message: str
+    """What is wrong, in a sentence."""
     code: str
     """A stable word such as `policy.denied`."""
     rule: str | None
@@ -15,8 +18,16 @@ class ToolError(Exception):
     """What to do instead, if that is known."""
     tool: str | None
     """The tool that was called."""
+    retry_after_ms: int | None
+    """In how many milliseconds it is worth trying again, if that is known."""
     def __init__(
-        self, message: str, code: str = ..., rule: str | None = ..., hint: str | None = ..., tool: str | None = ...
+        self,
+        message: str,
+        code: str = ...,
+        rule: str | None = ...,
+        hint: str | None = ...,
+        tool: str | None = ...,
+        retry_after_ms: int | None = ...,
     ) -> None: ...
 
 class __Files:
@@ -29,6 +40,14 @@ class __Files:
 
 files: __Files
 """Files below /workspace; relative paths start there."""
+@overload
+def emit(what: str | os.PathLike[str], *, type: str | None = ...) -> None:
+    """Lets a file of /workspace go out with the result, as it is at the end; `type` is a media type such as `text/csv`."""
+
+@overload
+def emit(what: object, *, name: str | os.PathLike[str], type: str | None = ...) -> None:
+    """Lets data go out as the file `name` below /workspace: text, bytes, or anything that JSON can hold."""
+
 args: __list[str]
 """What was given to the program on the command line."""
 

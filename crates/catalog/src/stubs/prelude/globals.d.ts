@@ -3,13 +3,18 @@
 declare namespace ringfence {
   /** A call that was refused or failed. */
   class ToolError extends Error {
-    constructor(message: string, options?: { code?: string; rule?: string | null; hint?: string | null; tool?: string | null });
+    constructor(
+      message: string,
+      options?: { code?: string; rule?: string | null; hint?: string | null; retryAfterMs?: number | null; tool?: string | null },
+    );
     /** A stable word such as `policy.denied`. */
     readonly code: string;
     /** The policy's rule that decided, if one did. */
     readonly rule: string | null;
     /** What to do instead, if that is known. */
     readonly hint: string | null;
+    /** In how many milliseconds it is worth trying again, if that is known. */
+    readonly retryAfterMs: number | null;
     /** The tool that was called. */
     readonly tool: string | null;
   }
@@ -62,6 +67,11 @@ declare const files: {
   /** Names in a folder, sorted; folders end in a slash. */
   list(path?: string): string[];
 };
+
+/** Lets a file of /workspace go out with the result, as it is at the end; `type` is a media type such as `text/csv`. */
+declare function emit(path: string, options?: { type?: string }): void;
+/** Lets data go out as the file `name` below /workspace: text, bytes, or anything that JSON can hold. */
+declare function emit(data: string | number | boolean | object | null, options: { name: string; type?: string }): void;
 
 /** What was given to the program on the command line. */
 declare const args: string[];

@@ -2,7 +2,7 @@
 
 use ringfence_catalog::{Detail, Language as StubLanguage, Search, tokens};
 use ringfence_engine::{Execution, Program};
-use ringfence_gateway::Servers;
+use ringfence_gateway::{Servers, Tape};
 use ringfence_sandbox::Language;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ const FORBIDDEN: [(&str, &str, &str); 2] = [
     (
         "block a customer",
         "await tools.company.block_customer({ id: \"CUS-0001\" })",
-        "approval.needed",
+        "approval.timeout",
     ),
 ];
 
@@ -92,21 +92,20 @@ impl Demo<'_> {
 
     /// The same task both ways, in tokens.
     async fn saving(&self, execution: &Execution, definitions: &[Value]) -> Result<(), Fault> {
-        let shown = |tool: &Value| json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
-        let all: usize = definitions
-            .iter()
-            .map(|tool| tokens::count(&shown(tool).to_string()))
-            .sum();
-        let results: u64 = execution.calls.iter().map(|call| call.bytes_out).sum();
-        let one_by_one = all as u64 + results / 4;
-        let discover = self
-            .engine
-            .discover(std::sync::Arc::new(policy(&[])?), StubLanguage::TypeScript);
+        let all = cost(definitions);
+        let results = self.results(execution).await?;
+        let one_by_one = all + results;
+        let discover = self.engine.discover(
+            super::super::run::principal(),
+            None,
+            std::sync::Arc::new(policy(&[])?),
+            StubLanguage::TypeScript,
+        );
         let search = Search {
             intents: INTENTS.map(str::to_owned).to_vec(),
             ..Search::default()
         };
-        let asked = |error: ringfence_engine::DiscoverError| Fault::ours("demo.failed", error.to_string());
+        let asked = |error: ringfence_engine::DiscoverError| failed(&error);
         let found = discover.find(&search).await.map_err(asked)?.tokens;
         let used = USED.map(str::to_owned);
         let described = discover
@@ -114,9 +113,10 @@ impl Demo<'_> {
             .await
             .map_err(asked)?
             .tokens;
+        let ours = cost(&ringfence_server::definitions());
         let program = tokens::count(OVERDUE);
         let result = execution.value.as_ref().map_or(0, |value| tokens::count(value.get()));
-        let code_mode = (found + described + program + result) as u64;
+        let code_mode = ours + found + described + program + result;
         self.printer.line("")?;
         self.printer.line(
             &self
@@ -124,16 +124,28 @@ impl Demo<'_> {
                 .paint("What a model reads and writes for this task", Style::Strong),
         )?;
         self.printer.line(&format!(
-            "  every definition, every result   {one_by_one:>7} tokens  ({all} + about {})",
-            results / 4
+            "  every definition, every result           {one_by_one:>7} tokens  ({all} + {results})"
         ))?;
         self.printer.line(&format!(
-            "  search, signatures, code, answer {code_mode:>7} tokens  ({found} + {described} + {program} + {result})"
+            "  our tools, search, types, code, answer   {code_mode:>7} tokens  ({ours} + {found} + {described} + {program} + {result})"
         ))?;
         let percent = 100.0 - 100.0 * to_f64(code_mode) / to_f64(one_by_one.max(1));
         let saved = format!("{percent:.1} % less");
         self.printer
             .line(&format!("  {}", self.printer.paint(&saved, Style::Good)))
+    }
+
+    /// What a model would have read of the calls: their results, as the execution kept them.
+    async fn results(&self, execution: &Execution) -> Result<usize, Fault> {
+        let kept = self.engine.store().recording(execution.execution_id).await?;
+        let (tape, _) =
+            Tape::read(kept.map(|kept| kept.entries).unwrap_or_default()).map_err(|error| failed(&error))?;
+        let answers = tape.calls().into_iter().filter_map(|(_, call)| call.answered.as_ref());
+        let results: Vec<&String> = answers.filter_map(|answered| answered.answer.as_ref().ok()).collect();
+        if results.len() < execution.calls.len() {
+            return Err(Fault::ours("demo.failed", "the results of the calls were not kept"));
+        }
+        Ok(results.into_iter().map(|result| tokens::count(result)).sum())
     }
 
     async fn forbidden(&self) -> Result<bool, Fault> {
@@ -144,8 +156,10 @@ impl Demo<'_> {
                 .paint("Two calls that the policy does not let through", Style::Strong),
         )?;
         let mut held = true;
+        // Nobody is there to answer: a second is enough to show that no answer means no.
+        let policy = policy(&[("approvals", "{ timeout: 1s }")])?;
         for (what, source, expected) in FORBIDDEN {
-            let execution = self.run(policy(&[])?, code("call.ts", source)).await?;
+            let execution = self.run(policy.clone(), code("call.ts", source)).await?;
             let error = execution.error.as_ref();
             let refused = error.is_some_and(|error| error.code == expected);
             held &= refused;
@@ -172,7 +186,20 @@ fn code(file_name: &str, source: &str) -> Program {
     }
 }
 
+/// What a model pays to know these tools.
+fn cost(definitions: &[Value]) -> usize {
+    let shown = |tool: &Value| json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
+    definitions
+        .iter()
+        .map(|tool| tokens::count(&shown(tool).to_string()))
+        .sum()
+}
+
+fn failed(error: &dyn std::error::Error) -> Fault {
+    Fault::ours("demo.failed", error.to_string())
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
-fn to_f64(number: u64) -> f64 {
+fn to_f64(number: usize) -> f64 {
     number as f64
 }

@@ -2,31 +2,39 @@
 
 use std::process::ExitCode;
 
-use ringfence_journal::EgressSummary;
-use ringfence_policy::{Access, Host, Method, Policy, Question, Scheme};
+use ringfence_engine::{PastCall, calls_of};
+use ringfence_journal::{EgressSummary, ExecutionId};
+use ringfence_policy::{Access, Called, Hints, Host, Judged, Method, Policy, Question, Scheme};
 use serde_json::{Value, json};
 
 use super::learn::summary;
 use crate::args::Explain;
 use crate::commands::{session_id, store};
 use crate::fault::{Fault, NOT_HELD};
-use crate::print::Printer;
+use crate::print::{Printer, escape};
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::rules;
 
-/// What a session tried at a host, and the policy it tried it under, if that is kept.
+/// What a session did, and the policy it did it under, if that is kept.
 struct Past {
     attempts: Vec<EgressSummary>,
+    calls: Vec<PastCall>,
     policy: Option<Policy>,
 }
 
 pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let question = question(explain)?;
+    let mut question = question(explain)?;
     let mut past = match (&explain.session, &question) {
         (Some(session), Question::Host { host, .. }) => Some(past(session, host, settings).await?),
+        (Some(session), Question::Tool { .. }) => Some(past(session, "", settings).await?),
         _ => None,
     };
+    if let (Some(past), Question::Tool { name, hints, .. }) = (&past, &mut question)
+        && let Some(call) = past.calls.iter().rev().find(|call| call.tool == *name)
+    {
+        *hints = call.hints;
+    }
     // Whoever names rules wants to know what those would say.
     let named = explain.rules.policy.is_some() || !explain.rules.set.is_empty();
     let of_session = past.as_mut().and_then(|past| past.policy.take()).filter(|_| !named);
@@ -40,7 +48,10 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
         rules::in_force(&explain.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?
     };
     let answer = policy.explain(&question);
-    let attempts = past.map(|past| past.attempts);
+    let (attempts, calls) = match (past, &question) {
+        (Some(past), Question::Tool { name, .. }) => (None, Some(explained(&policy, name, &past.calls))),
+        (past, _) => (past.map(|past| past.attempts), None),
+    };
     if explain.json {
         let matched: Vec<Value> = answer
             .matched
@@ -53,16 +64,23 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
             "rule": decision.map(|decision| decision.rule().to_string()),
             "sentence": answer.sentence,
             "matched": matched,
+            "notes": answer.notes,
             "hint": answer.next,
             "policy": { "name": policy.name(), "digest": policy.digest() },
         });
         if let Some(attempts) = attempts {
             object["attempts"] = json!(attempts);
         }
+        if let Some(calls) = calls {
+            object["calls"] = json!(calls);
+        }
         printer.json(&object)?;
     } else {
         printer.line(&answer.to_string())?;
         for line in attempts.iter().flat_map(|attempts| words(attempts)) {
+            printer.line(&line)?;
+        }
+        for line in calls.iter().flat_map(|calls| call_words(calls)) {
             printer.line(&line)?;
         }
     }
@@ -78,11 +96,11 @@ async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fa
             Some(policy) => store.policy(policy.digest.as_str()).await?,
             None => None,
         };
-        Ok::<_, Fault>((summary, json))
+        Ok::<_, Fault>((summary, json, calls_of(&store, id).await?))
     }
     .await;
     store.leave().await;
-    let (summary, json) = found?;
+    let (summary, json, calls) = found?;
     let json: Option<Value> = json.and_then(|json| serde_json::from_str(&json).ok());
     let digest = summary.policy.map(|policy| policy.digest.to_string());
     let policy = json.as_ref().and_then(Policy::restore);
@@ -94,8 +112,63 @@ async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fa
     let egress = summary.executions.into_iter().flat_map(|execution| execution.egress);
     Ok(Past {
         attempts: egress.filter(about).collect(),
+        calls,
         policy: policy.filter(|policy| Some(policy.digest()) == digest.as_deref()),
     })
+}
+
+/// A call of the session, and what the policy says to it.
+#[derive(serde::Serialize)]
+struct CallExplained {
+    execution_id: ExecutionId,
+    number: u32,
+    arguments: Value,
+    verdict: Option<String>,
+    rule: String,
+    /// The argument whose hidden value the verdict depends on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on: Option<String>,
+}
+
+/// The session's real calls of a tool, each after those before it.
+fn explained(policy: &Policy, tool: &str, calls: &[PastCall]) -> Vec<CallExplained> {
+    let all: Vec<Called> = calls.iter().map(PastCall::called).collect();
+    let explained = policy.explain_calls(tool, &all).into_iter();
+    let explained = explained.filter_map(|(index, judged)| {
+        let call = calls.get(index)?;
+        let (verdict, rule, depends_on) = match judged {
+            Judged::Decided(decision) => (Some(decision.verdict().to_string()), decision.rule().to_string(), None),
+            Judged::Depends { argument, rule } => (None, rule.to_string(), Some(argument)),
+        };
+        Some(CallExplained {
+            execution_id: call.execution,
+            number: call.number,
+            arguments: call.arguments.clone(),
+            verdict,
+            rule,
+            depends_on,
+        })
+    });
+    explained.collect()
+}
+
+fn call_words(calls: &[CallExplained]) -> Vec<String> {
+    if calls.is_empty() {
+        return vec!["the session did not call this tool, or its calls are no longer kept".to_owned()];
+    }
+    let mut lines = vec!["what the session called it with:".to_owned()];
+    lines.extend(calls.iter().map(|call| {
+        let said = call.verdict.as_deref().unwrap_or("?");
+        let arguments = escape::json(&call.arguments.to_string());
+        let depends = call.depends_on.as_ref().map_or_else(String::new, |argument| {
+            format!(", depends on a value that is hidden (`{}`)", escape::text(argument))
+        });
+        format!(
+            "  {:>4} {said:<5} by `{}`{depends}  {arguments}",
+            call.number, call.rule
+        )
+    }));
+    lines
 }
 
 fn words(attempts: &[EgressSummary]) -> Vec<String> {
@@ -138,6 +211,7 @@ fn question(explain: &Explain) -> Result<Question, Fault> {
         };
         return Ok(Question::Tool {
             name: name.clone(),
+            hints: Hints::none(),
             args,
             after: explain.after.clone(),
         });

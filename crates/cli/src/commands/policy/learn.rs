@@ -4,7 +4,9 @@ use std::path::Path;
 
 use std::process::ExitCode;
 
-use ringfence_journal::{CallOutcome, EgressOutcome, Event, SessionId, SessionSummary};
+use ringfence_engine::{PastCall, calls_of};
+use ringfence_gateway::Sight;
+use ringfence_journal::{CallOutcome, EgressOutcome, Event, ExecutionId, SessionId, SessionSummary};
 use ringfence_policy::{Attempt, Learnt, Tried};
 use ringfence_store::{Sessions, Store};
 use serde_json::{Value, json};
@@ -38,7 +40,7 @@ async fn lesson(store: &Store, session: Option<&str>) -> Result<Lesson, Fault> {
         Some(text) => session_id(text)?,
         None => newest(store).await?,
     };
-    Lesson::of(store, id).await
+    Lesson::of(store, id, None).await
 }
 
 async fn newest(store: &Store) -> Result<SessionId, Fault> {
@@ -62,10 +64,16 @@ pub(crate) struct Lesson {
 }
 
 impl Lesson {
-    /// What a session in the store teaches.
-    pub(crate) async fn of(store: &Store, id: SessionId) -> Result<Lesson, Fault> {
+    /// What a session in the store teaches: its owner all of it, a model what is left by `sight`.
+    pub(crate) async fn of(store: &Store, id: SessionId, sight: Option<&Sight>) -> Result<Lesson, Fault> {
         let summary = summary(store, id).await?;
-        let attempts = attempts(&summary);
+        let mut calls = calls_of(store, id).await?;
+        if let Some(sight) = sight {
+            for call in &mut calls {
+                call.arguments = sight.tellable(call.arguments.take()).unwrap_or_default();
+            }
+        }
+        let attempts = attempts(&summary, &calls);
         let learnt =
             ringfence_policy::learn(&attempts).map_err(|error| Fault::ours("policy.learn", error.to_string()))?;
         Ok(Lesson {
@@ -133,7 +141,7 @@ pub(super) async fn summary(store: &Store, id: SessionId) -> Result<SessionSumma
 }
 
 /// What a session tried, host by host and tool by tool.
-fn attempts(summary: &SessionSummary) -> Vec<Attempt> {
+fn attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<Attempt> {
     let text = |text: &ringfence_journal::Text| text.to_string();
     let refusal = |code: Option<&ringfence_journal::Text>, rule: &ringfence_journal::Text| {
         (code.map(text).unwrap_or_default(), text(rule))
@@ -154,13 +162,24 @@ fn attempts(summary: &SessionSummary) -> Vec<Attempt> {
             });
         }
         for one in &execution.calls {
+            let kept = recalled(calls, execution.execution_id, one.number);
             attempts.push(Attempt {
-                tried: Tried::Tool { name: text(&one.tool) },
+                tried: Tried::Tool {
+                    name: text(&one.tool),
+                    arguments: kept.map(|call| call.arguments.clone()),
+                    hidden: kept.map(|call| call.hidden.clone()).unwrap_or_default(),
+                },
                 refused: (one.outcome == CallOutcome::Refused).then(|| refusal(one.error.as_ref(), &one.rule)),
             });
         }
     }
     attempts
+}
+
+/// A call with its arguments, if those are kept.
+fn recalled(calls: &[PastCall], execution: ExecutionId, number: u64) -> Option<&PastCall> {
+    let mut calls = calls.iter();
+    calls.find(|call| call.execution == execution && u64::from(call.number) == number)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use ringfence_policy::RelPath;
 use crate::fault::{Fault, reason};
 
 /// `LOCAL` or `LOCAL:NAME`; a colon in an existing file's name belongs to it.
-pub(super) fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
+pub(crate) fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
     let mut inputs: Vec<Input> = Vec::new();
     for word in given {
         let (from, name) = split(word);

@@ -2,21 +2,26 @@
 
 use std::process::ExitCode;
 
-use ringfence_journal::{Enforcement, Event, ExecutionSummary, SessionSummary};
+use ringfence_journal::{Enforcement, Event, ExecutionSummary, Record, SessionId, SessionSummary};
+use ringfence_store::{Session, Store, Workspace};
 
+use super::standing::Standing;
+use super::workspace;
 use crate::args::Show;
-use crate::commands::{no_session, session_id, store};
+use crate::commands::{no_session, store};
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::event::place;
 use crate::print::{Printer, bytes};
 use crate::settings::Settings;
 
 pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let id = session_id(&show.session)?;
-    let store = store(settings).await?;
-    let records = store.show(id).await;
+    let store = store(settings)
+        .await
+        .map_err(|fault| workspace::unless_no_id(Some(&show.session), fault))?;
+    let looked = look(&store, &show.session).await;
     store.leave().await;
-    let events: Result<Vec<Event>, _> = records?.iter().map(ringfence_journal::Record::event).collect();
+    let (id, records, standing, session) = looked?;
+    let events: Result<Vec<Event>, _> = records.iter().map(ringfence_journal::Record::event).collect();
     let events = events.map_err(|error| {
         let message = format!("a record of session `{id}` cannot be read: {}", chain(&error));
         Fault::ours("store.damaged", message)
@@ -25,14 +30,39 @@ pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) ->
     })?;
     let summary = SessionSummary::of(&events).ok_or_else(|| no_session(id))?;
     if show.json {
-        printer.json(&summary)?;
+        let workspace = session.and_then(|session| session.workspace);
+        printer.json(&Whole {
+            summary,
+            standing,
+            workspace,
+        })?;
     } else {
-        printer.data(&words(&summary))?;
+        let kept = session.as_ref().and_then(workspace::words);
+        printer.data(&words(&summary, &standing, kept))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(summary: &SessionSummary) -> String {
+type Looked = (SessionId, Vec<Record>, Standing, Option<Session>);
+
+async fn look(store: &Store, text: &str) -> Result<Looked, Fault> {
+    let id = workspace::meant(store, text).await?;
+    let (records, session) = (store.show(id).await?, store.session(id).await?);
+    Ok((id, records, Standing::of(store, id).await?, session))
+}
+
+/// A session as `--json` prints it.
+#[derive(serde::Serialize)]
+struct Whole {
+    #[serde(flatten)]
+    summary: SessionSummary,
+    #[serde(flatten)]
+    standing: Standing,
+    /// The files that it keeps beyond its process.
+    workspace: Option<Workspace>,
+}
+
+fn words(summary: &SessionSummary, standing: &Standing, kept: Option<String>) -> String {
     let mut lines = vec![
         format!("session    {}", summary.session_id),
         format!("state      {}", summary.state.name()),
@@ -47,6 +77,7 @@ fn words(summary: &SessionSummary) -> String {
     );
     add("owner", summary.principal.map(|owner| owner.to_string()));
     add("backend", summary.backend.as_ref().map(ToString::to_string));
+    add("workspace", kept);
     add("opened", Some(summary.opened.to_string()));
     add(
         "closed",
@@ -86,6 +117,7 @@ fn words(summary: &SessionSummary) -> String {
     for execution in &summary.executions {
         lines.push(String::new());
         lines.extend(execution_words(execution));
+        lines.extend(standing.words(execution.execution_id));
     }
     lines.push(String::new());
     lines.join("\n")

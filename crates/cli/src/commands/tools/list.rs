@@ -1,10 +1,12 @@
 //! `ringfence tools list`.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
+use ringfence_catalog::{Catalog, Listed};
 use serde_json::json;
 
-use super::{Desk, decision, painted};
+use super::{Desk, decision, more, painted};
 use crate::args::ToolsList;
 use crate::fault::{Fault, NOT_HELD};
 use crate::print::Printer;
@@ -23,13 +25,26 @@ pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printe
                 .exit(NOT_HELD),
         );
     }
-    let wanted = entry.and_then(|(_, entry)| entry).map(|entry| entry.server.clone());
-    let tools = catalog
-        .tools()
-        .iter()
-        .filter(|tool| wanted.as_ref().is_none_or(|server| tool.server() == server));
+    let limit = args.limit.map_or(usize::MAX, NonZeroUsize::get);
+    let listed = desk.look(&indexed, |view| {
+        view.tools(
+            args.server.as_deref(),
+            args.domain.as_deref(),
+            limit,
+            args.cursor.as_deref(),
+        )
+    });
+    let shown = match listed {
+        Err(error) => Err(Fault::ours("tool.list", error.to_string()).exit(NOT_HELD)),
+        Ok(listed) => page(&listed, args, &desk, catalog, printer),
+    };
+    desk.leave().await;
+    shown.map(|()| ExitCode::SUCCESS)
+}
+
+fn page(listed: &Listed, args: &ToolsList, desk: &Desk, catalog: &Catalog, printer: &Printer) -> Result<(), Fault> {
     let mut rows = Vec::new();
-    for tool in tools {
+    for tool in listed.tools.iter().filter_map(|name| catalog.get(name)) {
         let (word, rule) = decision(&desk.policy, tool);
         let says = ringfence_catalog::summary(&tool.definition.description);
         if args.json {
@@ -38,9 +53,11 @@ pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printe
             printer.line(format!("{}  {}  {says}", painted(printer, word), tool.name).trim_end())?;
         }
     }
-    desk.leave().await;
     if args.json {
-        printer.json(&json!({ "tools": rows }))?;
+        let (total, cursor, tokens) = (listed.total, &listed.cursor, listed.tokens);
+        return printer.json(&json!({ "tools": rows, "total": total, "cursor": cursor, "tokens": tokens }));
     }
-    Ok(ExitCode::SUCCESS)
+    more(listed.cursor.as_deref(), printer);
+    printer.aside(&format!("{} tokens for a model: the names", listed.tokens));
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use ringfence_catalog::{Detail, Found, Search};
 
-use super::{Desk, decision, language, painted};
+use super::{Desk, decision, language, more, painted};
 use crate::args::{ToolDetail, ToolsSearch};
 use crate::fault::{Fault, NOT_HELD};
 use crate::print::{Printer, Style};
@@ -24,7 +24,7 @@ pub(super) async fn search(args: ToolsSearch, settings: &Settings, printer: &Pri
         },
         language: language(args.lang),
         limit: args.limit,
-        cursor: None,
+        cursor: args.cursor,
     };
     let found = desk.look(&indexed, |view| view.search(&search));
     let shown = match found {
@@ -65,6 +65,12 @@ fn words(found: &Found, desk: &Desk, printer: &Printer) -> Result<(), Fault> {
             printer.line("  nothing fits")?;
         }
     }
+    for (server, count) in &found.more_from_server {
+        printer.aside(&format!(
+            "{count} more from `{server}`: `ringfence tools list {server}`"
+        ));
+    }
+    more(found.cursor.as_deref(), printer);
     printer.aside(&format!("{} tokens for a model", found.tokens));
     Ok(())
 }

@@ -40,6 +40,7 @@ fn one(
             "rule": rule,
             "digest": tool.digest.to_string(),
             "definition": tool.definition,
+            "tokens": described.tokens,
         }));
     }
     printer.line(&format!(
@@ -56,5 +57,6 @@ fn one(
             printer.line(stub)?;
         }
     }
+    printer.aside(&format!("{} tokens for a model", described.tokens));
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(super) async fn stubs(args: &ToolsStubs, settings: &Settings, printer: &Prin
         .catalog()
         .tools()
         .iter()
-        .filter(|tool| !desk.policy.shows(&tool.name))
+        .filter(|tool| !desk.policy.shows(&tool.name, tool.hints()))
         .count();
     if offers.is_empty() && hidden > 0 {
         printer.notice(

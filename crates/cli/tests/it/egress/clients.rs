@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::allowed;
-use super::world::{self, Net, enter, tool};
+use super::world::{self, Net, enter};
+use crate::setting::tool;
 
 /// The policy with a folder of the machine shown at `at`, and variables.
 fn with(mut policy: Value, at: &str, from: &std::path::Path, env: Value) -> Value {

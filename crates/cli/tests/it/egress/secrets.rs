@@ -150,13 +150,18 @@ fn configuration(net: &Net, secrets: &BTreeSet<String>) -> String {
 
 /// Files below a folder, names and contents.
 fn everything(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
+    let entries = match fs::read_dir(folder) {
+        // What was never made holds nothing.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        entries => entries.unwrap(),
+    };
+    for entry in entries {
+        let entry = entry.unwrap();
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {
             everything(&path, into);
         } else if kind.is_file() {
-            into.push((path.display().to_string(), fs::read(&path).unwrap_or_default()));
+            into.push((path.display().to_string(), fs::read(&path).unwrap()));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! An internet, a data folder, and the program in both.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use ringfence_testkit::internet::{self, ALLOWED, EVIL, Internet, LOOSE, STRANGER, World};
@@ -24,6 +23,8 @@ pub(crate) fn policy(net: &Value) -> Value {
     json!({
         "version": 1,
         "net": net,
+        // What answers say is what these tests are about, to the letter.
+        "data": { "pii": { "mode": "off" } },
         "proc": { "wall_timeout": "55s", "cpu_time": "2m", "mem_limit": "1GiB", "fork_limit": 128, "open_files": 1024 },
     })
 }
@@ -94,21 +95,4 @@ impl Net {
         let strayed = self.internet.strayed(&[ALLOWED, LOOSE, STRANGER]);
         assert!(strayed.is_empty(), "{strayed:?}");
     }
-}
-
-/// Something installed below `target/tools`, or nothing, said aloud.
-pub(crate) fn tool(path: &str) -> Option<PathBuf> {
-    let here = std::env::current_exe().unwrap();
-    let target = here.ancestors().find(|folder| folder.join("tools").is_dir());
-    let Some(target) = target else {
-        eprintln!("SKIPPED: needs root to reach `target/tools`");
-        return None;
-    };
-    let found = Some(target.join("tools").join(path)).filter(|found| found.exists());
-    if found.is_none() {
-        let required = std::env::var("RINGFENCE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "`{path}` is not installed, and must be here");
-        eprintln!("SKIPPED: `{path}` is not installed; `cargo xtask test` installs it");
-    }
-    found
 }

@@ -10,6 +10,11 @@ fn what_each_scope_may_do() {
         (Method::HEAD, "/api/v1/runs", Need::Look),
         (Method::POST, "/api/v1/runs", Need::Run),
         (Method::DELETE, "/api/v1/sessions/{id}", Need::Run),
+        (Method::GET, "/api/v1/approvals", Need::Watch),
+        (Method::GET, "/api/v1/approvals/{id}", Need::Watch),
+        (Method::POST, "/api/v1/approvals/{id}/approve", Need::Rule),
+        (Method::POST, "/api/v1/approvals/{id}/deny", Need::Rule),
+        (Method::DELETE, "/api/v1/approvals/{id}", Need::Rule),
         (Method::POST, "/mcp", Need::Run),
         (Method::GET, "/mcp", Need::Run),
         (Method::GET, "/", Need::Run),
@@ -22,6 +27,7 @@ fn what_each_scope_may_do() {
     assert_eq!(refused(Need::Look), [false, false, false]);
     assert_eq!(refused(Need::Run), [true, false, false]);
     assert_eq!(refused(Need::Watch), [false, true, false]);
+    assert_eq!(refused(Need::Rule), [true, true, false]);
 }
 
 #[test]

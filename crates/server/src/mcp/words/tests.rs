@@ -17,14 +17,17 @@ fn an_execution_in_few_words() {
             { "tool": "a.b", "outcome": "ok", "rule": "tools.rules[0]" },
             { "tool": "a.c", "outcome": "refused", "rule": "tools.default" },
         ],
-        "files": [{ "path": "out.csv", "bytes": 12, "change": "created" }],
+        "files": [
+            { "path": "plot.png", "bytes": 7, "change": "same", "emitted": true, "type": "image/png" },
+            { "path": "out.csv", "bytes": 12, "change": "created" },
+        ],
         "violations": [{ "kind": "syscall", "detail": "ptrace", "rule": "jail" }],
         "notices": ["stdout: cut"],
     });
     let expected = "failed, exit code 1 · session s_1 · execution x_1\nstdout:\none\ntwo\n\
         error tool.refused: not allowed\nrule: tools.default\nhint: ask the operator\nmain.ts:1:2: TS1 what\n\
         blocked syscall: ptrace [rule jail]\ncalls: a.b ok ×2, a.c refused [rule tools.default]\n\
-        file out.csv (created, 12 bytes)\nstdout: cut";
+        file plot.png (emitted as image/png, 7 bytes)\nfile out.csv (created, 12 bytes)\nstdout: cut";
     check(super::execution, &given, expected);
     check(
         super::execution,

@@ -37,8 +37,9 @@ export default (native, global) => {
   };
   const more = "dir table trace assert group groupEnd count countReset time timeLog timeEnd";
   for (const name of more.split(" ")) later(console, name, "console", true);
+  for (const name of ["WeakRef", "FinalizationRegistry"]) later(global, name, "weak", false);
   for (const name of ["structuredClone", "TextEncoder", "TextDecoder"]) later(global, name, "web", false);
-  for (const name of ["tools", "search", "describe", "list", "ToolError"]) later(global, name, "tools", false);
+  for (const name of ["tools", "skills", "search", "describe", "list", "ToolError"]) later(global, name, "tools", false);
 
   const timers = new Map();
   let last = 0;
@@ -71,6 +72,29 @@ export default (native, global) => {
     write: (path, data) => part("files").write(name(path), data),
     list: (path = ".") => native.list(name(path)),
   });
+
+  define("emit", (what, options) => part("emit")(what, options));
+
+  // The clock of the program is not the engine's: it can be run again. Nothing leads back to the engine's own `Date`.
+  const Real = global.Date;
+  const { construct } = Reflect;
+  const { now } = native;
+  const Date = function (...values) {
+    if (new.target === undefined) return new Real(now()).toString();
+    return construct(Real, values.length === 0 ? [now()] : values, new.target);
+  };
+  const fixed = (owner, name, value, writable, configurable = true) =>
+    Object.defineProperty(owner, name, { value, writable, configurable, enumerable: false });
+  fixed(Date, "name", "Date", false);
+  fixed(Date, "length", Real.length, false);
+  fixed(Date, "prototype", Real.prototype, false, false);
+  fixed(Date, "now", now, true);
+  for (const name of ["parse", "UTC"]) fixed(Date, name, Real[name], true);
+  fixed(Real.prototype, "constructor", Date, true);
+  define("Date", Date);
+  const performance = { now: native.elapsed };
+  Object.defineProperty(performance, "timeOrigin", { get: native.origin, enumerable: true, configurable: true });
+  define("performance", performance);
 
   Object.defineProperty(Math, "random", { value: native.random, writable: true, configurable: true, enumerable: false });
 

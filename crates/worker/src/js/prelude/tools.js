@@ -1,11 +1,12 @@
 // Tools by name, and the questions about them. Nothing is known here of what exists: every call is asked and answered outside.
 export default (native) => {
   class ToolError extends Error {
-    constructor(message, { code = "call.failed", rule = null, hint = null, tool = null } = {}) {
+    constructor(message, { code = "call.failed", rule = null, hint = null, retryAfterMs = null, tool = null } = {}) {
       super(message);
       this.code = code;
       this.rule = rule;
       this.hint = hint;
+      this.retryAfterMs = retryAfterMs;
       this.tool = tool;
     }
   }
@@ -50,12 +51,12 @@ export default (native) => {
       },
     });
   };
-  const toolOf = (server, tool) => {
+  const toolOf = (server, tool, path) => {
     const label = `${server}.${tool}`;
     const call = (args, ...more) => {
       if ((args === undefined || plain(args)) && more.length === 0) return start("tool", server, tool, label, args);
       const given = more.length > 0 ? `${more.length + 1} arguments` : kind(args);
-      return Promise.reject(new TypeError(`tools.${label} takes one object with named arguments, not ${given}`));
+      return Promise.reject(new TypeError(`${path} takes one object with named arguments, not ${given}`));
     };
     Object.defineProperty(call, "name", { value: label });
     const attempt = (...args) => call(...args).then((data) => ({ ok: true, data }), (error) => {
@@ -65,7 +66,10 @@ export default (native) => {
     Object.defineProperty(call, "try", { value: attempt });
     return call;
   };
-  const tools = namespace("tools", (server) => namespace(`tools.${server}`, (tool) => toolOf(server, tool)));
+  const tools = namespace("tools", (server) =>
+    namespace(`tools.${server}`, (tool) => toolOf(server, tool, `tools.${server}.${tool}`)));
+  // A server of a name that no other server has.
+  const skills = namespace("skills", (skill) => toolOf("skills", skill, `skills.${skill}`));
 
   // A question may be one word or a list with further options, or all of it as one object.
   const question = (ask, one, many) => (subject, options) => {
@@ -77,16 +81,16 @@ export default (native) => {
   };
 
   return {
-    tools, ToolError,
+    tools, skills, ToolError,
     search: question("search", (query) => ({ query }), (intents) => ({ intents })),
     describe: question("describe", (tool) => ({ tools: [tool] }), (tools) => ({ tools })),
     list: question("list", (server) => ({ server })),
     answer: (number, value) => take(number)?.resolve(value),
     fail: (number, thrown) => take(number)?.reject(thrown),
-    refuse: (number, message, code, rule, hint) => {
+    refuse: (number, message, code, rule, hint, retryAfterMs) => {
       const call = take(number);
       if (call === undefined) return;
-      const error = new ToolError(message, { code, rule, hint, tool: call.label });
+      const error = new ToolError(message, { code, rule, hint, retryAfterMs, tool: call.label });
       Object.defineProperty(error, "stack", { value: call.at.stack, writable: true, configurable: true });
       call.reject(error);
     },

@@ -18,6 +18,7 @@ pub(super) fn answer(ask: &Ask, body: &str) -> Answered {
             message: Text::cut("not this one"),
             rule: Some(Text::cut("tools.default")),
             hint: None,
+            retry_after_ms: None,
         }),
         "no.json" => Ok("{".to_owned()),
         _ => Ok(format!("[{name:?},{body}]")),

@@ -141,9 +141,13 @@ fn a_job_above_the_cap_is_not_sent() {
         source: &source,
         file_name: "p.py",
         args: &[],
+        input: None,
         env: &env,
         workspace: Path::new("/workspace"),
         deps: Path::new("/deps"),
+        seed: 0,
+        clock: 0,
+        trace: &[],
     };
     assert!(matches!(job.to_frame(), Err(JobError::TooLarge { .. })));
 }

@@ -24,6 +24,7 @@ fn what_a_session_tried_is_read_from_its_events() {
             files: Vec::new(),
             limits: Limits::default(),
             client: None,
+            parent: None,
         },
         Kind::EgressStarted {
             number: 1,
@@ -45,7 +46,7 @@ fn what_a_session_tried_is_read_from_its_events() {
         },
     ];
     let events = kinds.map(|kind| Event::host(session, Some(execution), kind));
-    let attempts = attempts(&SessionSummary::of(&events).unwrap());
+    let attempts = attempts(&SessionSummary::of(&events).unwrap(), &[]);
     let host = |host: &str, method: Option<&str>, address: Option<&str>| Tried::Host {
         scheme: "https".to_owned(),
         host: host.to_owned(),
@@ -59,7 +60,14 @@ fn what_a_session_tried_is_read_from_its_events() {
     let expected = [
         (host("a.example.org", Some("GET"), Some("93.184.216.34")), None),
         (host("b.example.org", None, None), refused("net.denied", "net.default")),
-        (Tried::Tool { name }, refused("policy.denied", "tools.default")),
+        (
+            Tried::Tool {
+                name,
+                arguments: None,
+                hidden: std::collections::BTreeSet::new(),
+            },
+            refused("policy.denied", "tools.default"),
+        ),
     ];
     assert_eq!(attempts, expected.map(|(tried, refused)| Attempt { tried, refused }));
     let learnt = ringfence_policy::learn(&attempts).unwrap();

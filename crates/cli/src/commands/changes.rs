@@ -1,0 +1,51 @@
+//! What happens to tool servers while a command runs, for its operator.
+
+use std::convert::Infallible;
+use std::future;
+
+use ringfence_engine::Engine;
+use ringfence_gateway::{Gateway, Happened};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::print::Printer;
+
+/// News of tool servers from when this was made.
+pub(crate) struct Changes(Option<Receiver<Happened>>);
+
+impl Changes {
+    pub(crate) fn of(engine: &Engine) -> Changes {
+        Changes(engine.gateway().map(|gateway| gateway.upstreams().events()))
+    }
+
+    pub(crate) fn at(gateway: &Gateway) -> Changes {
+        Changes(Some(gateway.upstreams().events()))
+    }
+
+    /// Says what happens, for as long as it is waited for.
+    pub(crate) async fn say(&mut self, printer: &Printer) -> Infallible {
+        while let Some(events) = &mut self.0 {
+            match events.recv().await {
+                Ok(happened) => printer.notice(&happened.to_string()),
+                Err(RecvError::Lagged(missed)) => say_missed(missed, printer),
+                Err(RecvError::Closed) => self.0 = None,
+            }
+        }
+        future::pending().await
+    }
+
+    /// Says what has happened and was not said yet.
+    pub(crate) fn say_rest(&mut self, printer: &Printer) {
+        while let Some(events) = &mut self.0 {
+            match events.try_recv() {
+                Ok(happened) => printer.notice(&happened.to_string()),
+                Err(TryRecvError::Lagged(missed)) => say_missed(missed, printer),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+fn say_missed(missed: u64, printer: &Printer) {
+    printer.notice(&format!("{missed} more changes of tool servers are in the log"));
+}

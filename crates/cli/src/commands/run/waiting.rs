@@ -1,0 +1,37 @@
+//! What a program waits for while somebody runs it, in words.
+
+use ringfence_engine::Word;
+use ringfence_journal::ApprovalAnswer;
+
+use crate::print::span;
+
+/// A question that is asked or settled.
+pub(super) fn said(word: &Word) -> String {
+    match word {
+        Word::Asked(_, asked) => format!(
+            "waiting: `{}` needs a person's yes (rule `{}`, {} left)\n         answer with `ringfence approvals approve {}` or \
+             `deny`; `show` shows what it is",
+            asked.tool,
+            asked.rule,
+            span(asked.expires),
+            asked.id
+        ),
+        Word::Settled(_, id, answer) => {
+            let became = match answer {
+                ApprovalAnswer::Approved => "approved",
+                ApprovalAnswer::Denied => "denied",
+                ApprovalAnswer::Expired => "not answered in time, which means no",
+                ApprovalAnswer::Withdrawn => "withdrawn: it is not asked any more",
+            };
+            format!("goes on: {id} was {became}")
+        }
+        Word::Unrepeatable(_, why) => {
+            format!("waiting: the program is lost if this command ends before it is answered: {why}")
+        }
+    }
+}
+
+/// There was more than could be said.
+pub(super) fn missed(count: u64) -> String {
+    format!("waiting: {count} more; `ringfence approvals list` shows what waits")
+}

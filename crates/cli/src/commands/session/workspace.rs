@@ -1,0 +1,63 @@
+//! The files that sessions keep, in words; and sessions by the names of those that do.
+
+use ringfence_journal::{SessionId, SessionState};
+use ringfence_store::{Session, Store};
+
+use crate::commands::{run, session_id};
+use crate::fault::Fault;
+use crate::print::{bytes, escape, span};
+
+/// Whether a session is open for the sake of its files alone: no process has it.
+pub(super) fn is_parked(session: &Session) -> bool {
+    session.state == SessionState::Open && session.lease.is_none() && session.workspace.is_some()
+}
+
+/// In a few words, for a list.
+pub(super) fn brief(session: &Session) -> Option<String> {
+    let workspace = session.workspace.as_ref()?;
+    let name = workspace
+        .name
+        .as_deref()
+        .map_or_else(String::new, |name| format!("{}: ", escape::text(name)));
+    let until = if session.lease.is_some() {
+        "in use".to_owned()
+    } else {
+        span(workspace.kept_until)
+    };
+    Some(format!("{name}{}, {until}", bytes(workspace.bytes)))
+}
+
+/// In a sentence, for one session.
+pub(super) fn words(session: &Session) -> Option<String> {
+    let workspace = session.workspace.as_ref()?;
+    let name = workspace
+        .name
+        .as_deref()
+        .map_or_else(String::new, |name| format!("`{}`, ", escape::text(name)));
+    let until = if session.lease.is_some() {
+        format!("in use since {}", workspace.taken)
+    } else {
+        format!("kept until {}", workspace.kept_until)
+    };
+    let entries = match workspace.files {
+        1 => "1 entry".to_owned(),
+        files => format!("{files} entries"),
+    };
+    Some(format!("{name}{} in {entries}, {until}", bytes(workspace.bytes)))
+}
+
+/// The session that somebody means: by its id, or by the name under which it keeps files.
+pub(super) async fn meant(store: &Store, text: &str) -> Result<SessionId, Fault> {
+    match session_id(text) {
+        Ok(id) => Ok(id),
+        Err(fault) => {
+            let named = store.session_named(run::principal(), text).await?;
+            named.map(|session| session.id).ok_or(fault)
+        }
+    }
+}
+
+/// What to say where there is no journal: first that a word is no id, if it is none.
+pub(super) fn unless_no_id(text: Option<&str>, fault: Fault) -> Fault {
+    text.and_then(|text| session_id(text).err()).unwrap_or(fault)
+}

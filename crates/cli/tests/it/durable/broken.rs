@@ -1,0 +1,190 @@
+//! What cannot go on as it was: a tool that is gone, a recording that is not what was written, a program that depends on what
+//! nobody recorded. Each is refused or failed with its reason, and calls nothing.
+
+use ringfence_engine::approvals::ApprovalState;
+use ringfence_testkit::front::{Era, Stdio, structured};
+use serde_json::{Value, json};
+
+use super::world::World;
+
+const ONE: &str = r#"
+const before = await tools.log.note({ text: "before" });
+const sent = await tools.log.send.try({ text: "it" });
+[before, sent.ok ? sent.data : sent.error.code]
+"#;
+
+const THREADS: &str = "import threading
+thread = threading.Thread(target=lambda: None)
+thread.start()
+thread.join()
+await tools.log.send(text='it')";
+
+#[test]
+fn a_yes_for_a_tool_that_is_gone_calls_nothing() {
+    let world = World::new();
+    let server = world.serve();
+    let run = server.begin("typescript", ONE);
+    world.suspended(&run);
+    server.kill();
+    world.servers(&json!({ "other": world.entry() }));
+    let server = world.serve();
+    world.answer(world.pending(1)[0].id, true).unwrap();
+    let ended = server.ended(&run);
+    assert_eq!(ended["value"], json!(["before", "tool.unknown"]), "{ended}");
+    let call = &ended["calls"][1];
+    assert_eq!(
+        (&call["number"], &call["outcome"]),
+        (&json!(2), &json!("refused")),
+        "{ended}"
+    );
+    assert_eq!(world.calls_of("send"), 0);
+    world.nothing_twice();
+}
+
+#[test]
+fn a_recording_that_was_tampered_with_is_not_run() {
+    let world = World::new();
+    let server = world.serve();
+    let (run, other) = (
+        server.begin("typescript", ONE),
+        server.begin("typescript", &ONE.replace("\"it\"", "\"us\"")),
+    );
+    world.suspended(&run);
+    world.suspended(&other);
+    server.kill();
+    let database = world.lock();
+    // The program of another execution in the place of this one's.
+    let changed = database.execute(
+        "UPDATE recordings SET request = (SELECT request FROM recordings WHERE execution = ?2) WHERE execution = ?1",
+        [&run.execution, &other.execution],
+    );
+    assert_eq!(changed, Ok(1));
+    database.execute_batch("COMMIT").unwrap();
+    drop(database);
+    world.answer(world.pending_of("it").id, true).unwrap();
+    let server = world.serve();
+    let (status, told) = crate::setting::eventually("it is given up", || {
+        let (status, told) = server.look(&run);
+        (status != 202).then_some((status, told))
+    });
+    assert_eq!(status, 410, "{told}");
+    assert_eq!(world.calls_of("send"), 0);
+    // The other one is not harmed.
+    world.answer(world.pending_of("us").id, true).unwrap();
+    assert_eq!(server.ended(&other)["value"], json!(["before", "us"]));
+    assert_eq!(world.calls_of("send"), 1);
+    assert_eq!(server.end(), Some(0));
+    world.verified();
+}
+
+#[test]
+fn a_program_that_depends_on_an_address_is_failed_at_the_call_that_differs() {
+    let world = World::new();
+    let server = world.serve();
+    let code = "here = id(object())\nfirst = await tools.log.note(text=\"before\")\n\
+                second = await tools.log.send(text=f\"at {here}\")\n[first, second]";
+    let run = server.begin("python", code);
+    world.suspended(&run);
+    server.kill();
+    let server = world.serve();
+    world.answer(world.pending(1)[0].id, true).unwrap();
+    let ended = server.ended(&run);
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert_eq!(ended["error"]["code"], "replay.diverged", "{ended}");
+    let message = ended["error"]["message"].as_str().unwrap();
+    assert!(message.contains("call 2"), "{message}");
+    assert_eq!(world.calls_of("send"), 0);
+    assert!(world.questions(Some(ApprovalState::Pending)).is_empty());
+    world.nothing_twice();
+}
+
+#[test]
+fn a_python_program_with_threads_keeps_its_sandbox_and_says_that_it_cannot_go_on() {
+    let world = World::new();
+    let server = world.serve();
+    let code = THREADS;
+    let run = server.begin("python", code);
+    let question = world.pending(1).remove(0);
+    let told = server.waits(&run);
+    assert!(told["unrepeatable"].as_str().unwrap().contains("thread"), "{told}");
+    let why = crate::setting::eventually("it is known that it cannot go on", || world.standing(&run)?.spoiled);
+    assert!(why.contains("thread"), "{why}");
+    world.answer(question.id, true).unwrap();
+    assert_eq!(server.ended(&run)["value"], "it");
+    assert_eq!(world.calls_of("send"), 1);
+    // And one that its server dies under is lost, which is said.
+    let run = server.begin("python", code);
+    world.pending(1);
+    crate::setting::eventually("it is known that it cannot go on", || world.standing(&run)?.spoiled);
+    server.kill();
+    let server = world.serve();
+    let (status, told) = server.look(&run);
+    assert_eq!(status, 410, "{told}");
+    assert_eq!(world.calls_of("send"), 1);
+    assert!(world.questions(Some(ApprovalState::Pending)).is_empty());
+}
+
+/// Whether an answer says, as a fact and in words, that its execution does not outlive the server.
+#[track_caller]
+fn is_told_that_it_is_tied(told: &Value, why: &str) {
+    assert_eq!(told["status"], "waiting_approval", "{told}");
+    assert_eq!(told["approvals"][0]["tool"], "log.send", "{told}");
+    assert!(told["unrepeatable"].as_str().unwrap().contains(why), "{told}");
+    let notices = told["notices"].as_array().unwrap();
+    let says = |notice: &Value| {
+        let notice = notice.as_str().unwrap();
+        notice.contains("lost if this server ends") && notice.contains(why)
+    };
+    assert!(notices.iter().any(says), "{told}");
+}
+
+#[test]
+fn a_client_is_told_at_the_first_wait_that_a_program_cannot_go_on_elsewhere() {
+    let world = World::new();
+    let mut client = Stdio::start(&mut world.setting.stdio(), Era::Legacy).unwrap();
+    let mut call = |tool: &str, ask: Value| structured(&client.call(tool, &ask).unwrap()).unwrap().clone();
+    let mut run = |ask: Value| call("sandboxed_code_run", ask);
+    run(json!({ "language": "typescript", "code": "files.write('big', 'x'.repeat(17 << 20))", "session_id": "work" }));
+    let code = "await tools.log.send({ text: 'us' })";
+    let large = run(json!({ "language": "typescript", "code": code, "session_id": "work" }));
+    is_told_that_it_is_tied(&large, "16 MiB");
+    let threads = run(json!({ "language": "python", "code": THREADS }));
+    is_told_that_it_is_tied(&threads, "thread");
+    for (begun, why) in [(large, "16 MiB"), (threads, "thread")] {
+        let ask = json!({ "execution_id": begun["execution_id"], "wait": "0s" });
+        let told = call("wait_run", ask);
+        is_told_that_it_is_tied(&told, why);
+        let question = begun["approvals"][0]["id"].as_str().unwrap().parse().unwrap();
+        world.answer(question, true).unwrap();
+        let ask = json!({ "execution_id": begun["execution_id"] });
+        let ended = call("wait_run", ask);
+        assert_eq!(ended["status"], "completed", "{ended}");
+    }
+    assert_eq!(world.calls_of("send"), 2);
+}
+
+#[test]
+fn whoever_runs_a_program_is_told_that_it_cannot_go_on_elsewhere() {
+    let world = World::new();
+    world.setting.write("main.py", THREADS);
+    let run = world.setting.start(&[
+        "run",
+        "main.py",
+        "--json",
+        "--servers",
+        "servers.json",
+        "--policy",
+        "policy.yaml",
+    ]);
+    let question = world.pending(1).remove(0);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    world.answer(question.id, true).unwrap();
+    let output = crate::setting::wait(run, std::time::Duration::from_secs(20));
+    let told = String::from_utf8_lossy(&output.stderr);
+    let at = told
+        .find("the program is lost if this command ends")
+        .unwrap_or_else(|| panic!("{told}"));
+    assert!(told[at..].contains("thread"), "{told}");
+    let ended: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(ended["value"], "it", "{ended}");
+}

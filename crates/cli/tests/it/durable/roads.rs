@@ -1,0 +1,237 @@
+//! Kill -9 at every step of the road of a call. After each, what is known goes on by itself, what nobody knows is shown to a
+//! person, and the upstream's ledger has nothing twice that a person did not want twice.
+
+use std::fs;
+
+use ringfence_engine::approvals::ApprovalState;
+use ringfence_journal::Kind;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::world::{Begun, Server, World, send, summary};
+use crate::setting::eventually;
+
+/// Where the server is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The call's event is not written.
+    BeforeTheEvent,
+    /// The event is written, the upstream has not heard of it.
+    AfterTheEvent,
+    /// The event is safe and the upstream has it, and the database does not have the event.
+    AheadOfTheDatabase,
+    /// The upstream has it.
+    UpstreamWorks,
+    /// The upstream has answered, and that is not written.
+    BeforeTheResultIsKept,
+    /// The result is written, the program does not have it.
+    BeforeTheAnswer,
+    /// The program has it.
+    AfterTheAnswer,
+}
+
+/// What a person says of a call that nobody knows the effect of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Person {
+    Again,
+    Leave,
+}
+
+fn code(language: &str, gate: &str, pause: u32) -> String {
+    let gate = json!(gate);
+    match language {
+        "python" => format!(
+            "import asyncio, time\nprint(time.time())\nfirst = await tools.log.note(text=\"before\")\nawait asyncio.sleep({pause} / 1000)\n\
+             try:\n    second = await tools.log.wait_for(file={gate})\nexcept ToolError as error:\n    second = error.code\n\
+             print(second, time.time())\nawait asyncio.sleep({pause} / 1000)\nthird = await tools.log.note(text=\"after\")\n\
+             [first, second, third]"
+        ),
+        _ => format!(
+            "console.log(Date.now()); const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));\n\
+             const first = await tools.log.note({{ text: \"before\" }}); await sleep({pause});\n\
+             const second = await tools.log.wait_for.try({{ file: {gate} }});\n\
+             console.log(second.ok, Date.now()); await sleep({pause});\n\
+             const third = await tools.log.note({{ text: \"after\" }});\n\
+             [first, second.ok ? second.data : second.error.code, third]"
+        ),
+    }
+}
+
+impl Step {
+    /// How long the program pauses around the call, so that things can be held up there.
+    fn pause(self) -> u32 {
+        match self {
+            Step::BeforeTheEvent | Step::AfterTheEvent | Step::AheadOfTheDatabase | Step::AfterTheAnswer => 2500,
+            Step::UpstreamWorks | Step::BeforeTheResultIsKept | Step::BeforeTheAnswer => 1,
+        }
+    }
+
+    fn is_unknown(self) -> bool {
+        matches!(
+            self,
+            Step::AfterTheEvent | Step::AheadOfTheDatabase | Step::UpstreamWorks | Step::BeforeTheResultIsKept
+        )
+    }
+
+    /// How often the upstream has heard of the call when the server is dead.
+    fn heard(self) -> usize {
+        usize::from(!matches!(self, Step::BeforeTheEvent | Step::AfterTheEvent))
+    }
+
+    /// Kills the server there.
+    fn kill(self, world: &World, server: Server, run: &Begun) {
+        let asked = |world: &World| world.calls_of("wait_for") == 1;
+        let started = |kind: &Kind| matches!(kind, Kind::CallStarted { number: 2, .. });
+        let ended = |number: u64| move |kind: &Kind| matches!(kind, Kind::CallEnded { number: n, .. } if *n == number);
+        let gate = world.file("gate");
+        world.written(&run.session, "the call before has ended", ended(1));
+        match self {
+            Step::BeforeTheEvent => {
+                server.dies_at_its_next_write();
+                server.kill();
+            }
+            Step::AfterTheEvent => {
+                server
+                    .upstreams()
+                    .into_iter()
+                    .for_each(|upstream| send(upstream, Signal::STOP));
+                world.written(&run.session, "the call has started", started);
+                server.kill();
+            }
+            Step::AheadOfTheDatabase => {
+                let lock = world.lock();
+                eventually("the upstream works", || asked(world).then_some(()));
+                server.kill();
+                drop(lock);
+                assert!(!world.committed(&run.session, "call_started", 2));
+            }
+            Step::UpstreamWorks => {
+                eventually("the upstream works", || asked(world).then_some(()));
+                server.kill();
+            }
+            Step::BeforeTheResultIsKept => {
+                eventually("the upstream works", || asked(world).then_some(()));
+                world.written(&run.session, "the call has started", started);
+                server.dies_at_its_next_write_after(|| fs::write(&gate, "").unwrap());
+                server.kill();
+            }
+            Step::BeforeTheAnswer => {
+                eventually("the upstream works", || asked(world).then_some(()));
+                server
+                    .workers()
+                    .into_iter()
+                    .for_each(|worker| send(worker, Signal::STOP));
+                fs::write(&gate, "").unwrap();
+                world.written(&run.session, "the result is written", ended(2));
+                server.kill();
+            }
+            Step::AfterTheAnswer => {
+                fs::write(&gate, "").unwrap();
+                world.written(&run.session, "the result is written", ended(2));
+                let mut said = String::new();
+                eventually("the program has it", || {
+                    let (_, now) = server.look(run);
+                    said.push_str(now["stdout"].as_str().unwrap_or_default());
+                    (said.lines().count() == 2).then_some(())
+                });
+                server.kill();
+            }
+        }
+        fs::write(gate, "").unwrap();
+    }
+}
+
+fn check(language: &str, step: Step, person: Person) {
+    let world = World::new();
+    let server = world.serve();
+    let gate = world.file("gate").to_string_lossy().into_owned();
+    let run = server.begin(language, &code(language, &gate, step.pause()));
+    step.kill(&world, server, &run);
+    world.left_by_all();
+    assert_eq!(world.calls_of("wait_for"), step.heard(), "{step:?}");
+
+    let server = world.serve();
+    let (status, now) = server.look(&run);
+    assert_eq!(status, 202, "{step:?}: {now}");
+    let mut heard = step.heard().max(1);
+    let mut second = "there";
+    if step.is_unknown() {
+        let pending = world.pending(1);
+        assert_eq!(summary(&pending), [(2, "unknown".to_owned(), ApprovalState::Pending)]);
+        assert_eq!(pending[0].arguments, json!({ "file": gate }));
+        match person {
+            Person::Again => heard = step.heard() + 1,
+            Person::Leave => (heard, second) = (step.heard(), "tool.unknown_effect"),
+        }
+        world.answer(pending[0].id, person == Person::Again).unwrap();
+    }
+    let ended = server.ended(&run);
+    assert_eq!(ended["value"], json!(["before", second, "after"]), "{step:?}: {ended}");
+    assert_eq!(world.calls_of("wait_for"), heard, "{step:?}");
+    assert_eq!(world.calls_of("note"), 2, "{step:?}");
+    let numbers: Vec<&Value> = ended["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["number"])
+        .collect();
+    assert_eq!(numbers, [&json!(1), &json!(2), &json!(3)], "{ended}");
+    assert_eq!(ended["stdout"].as_str().unwrap().lines().count(), 2, "{ended}");
+    assert_eq!(world.questions(Some(ApprovalState::Pending)).len(), 0);
+    assert_eq!(server.end(), Some(0));
+    world.verified();
+}
+
+#[test]
+fn killed_before_the_event_of_a_call() {
+    check("typescript", Step::BeforeTheEvent, Person::Leave);
+}
+
+#[test]
+fn killed_after_the_event_of_a_call_and_a_person_says_again() {
+    check("typescript", Step::AfterTheEvent, Person::Again);
+}
+
+#[test]
+fn killed_after_the_event_of_a_call_and_a_person_says_no() {
+    check("python", Step::AfterTheEvent, Person::Leave);
+}
+
+#[test]
+fn killed_while_the_database_lacks_what_is_safe() {
+    check("typescript", Step::AheadOfTheDatabase, Person::Again);
+    check("python", Step::AheadOfTheDatabase, Person::Leave);
+}
+
+#[test]
+fn killed_while_the_upstream_works_and_a_person_says_again() {
+    check("typescript", Step::UpstreamWorks, Person::Again);
+}
+
+#[test]
+fn killed_while_the_upstream_works_and_a_person_says_no() {
+    check("typescript", Step::UpstreamWorks, Person::Leave);
+    check("python", Step::UpstreamWorks, Person::Leave);
+}
+
+#[test]
+fn killed_before_the_result_is_kept_and_a_person_says_again() {
+    check("python", Step::BeforeTheResultIsKept, Person::Again);
+}
+
+#[test]
+fn killed_before_the_result_is_kept_and_a_person_says_no() {
+    check("typescript", Step::BeforeTheResultIsKept, Person::Leave);
+}
+
+#[test]
+fn killed_before_the_program_has_the_answer() {
+    check("typescript", Step::BeforeTheAnswer, Person::Leave);
+    check("python", Step::BeforeTheAnswer, Person::Leave);
+}
+
+#[test]
+fn killed_after_the_program_has_the_answer() {
+    check("typescript", Step::AfterTheAnswer, Person::Leave);
+    check("python", Step::AfterTheAnswer, Person::Leave);
+}

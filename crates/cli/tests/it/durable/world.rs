@@ -1,0 +1,484 @@
+//! What the tests share: a data folder with a ledger upstream, servers on it one after another, people who answer, and the means
+//! to hold things up where a test wants them.
+
+use std::fs;
+use std::future::Future;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Approvals, Say, Settled, Shown};
+use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, ExecutionId, Kind, Principal};
+use ringfence_store::{Standing, Store};
+use ringfence_testkit::front::{Era, Http, Served};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use serde_json::{Value, json};
+
+use crate::setting::{Setting, eventually};
+
+/// Reads go, sends wait for a person.
+pub(crate) const RULES: &str = "
+version: 1
+tools:
+  rules:
+    - { allow: 'log.*' }
+    - { ask: log.send }
+  max_calls: 100000
+approvals: { timeout: 10m, by: [inbox] }
+";
+
+/// A data folder, and what all servers on it are started with.
+pub(crate) struct World {
+    pub(crate) setting: Setting,
+    /// An agent's access token.
+    agent: String,
+    operator: String,
+}
+
+/// A call as the upstream wrote it down.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Line {
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+}
+
+/// A server that runs; killed when dropped.
+pub(crate) struct Server {
+    served: Served,
+    agent: String,
+    operator: String,
+}
+
+/// A run that was begun.
+pub(crate) struct Begun {
+    pub(crate) execution: String,
+    pub(crate) session: String,
+}
+
+/// What people are asked, and where they stand.
+pub(crate) fn summary(all: &[Shown]) -> Vec<(u32, String, ApprovalState)> {
+    let mut all: Vec<_> = all
+        .iter()
+        .map(|one| (one.number, serde_json::to_value(one.why).unwrap(), one.state))
+        .map(|(number, why, state)| (number, why.as_str().unwrap().to_owned(), state))
+        .collect();
+    all.sort_by_key(|(number, ..)| *number);
+    all
+}
+
+/// Runs `work` to its end.
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(work)
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::under(RULES)
+    }
+
+    pub(crate) fn under(rules: &str) -> World {
+        let setting = Setting::new();
+        fs::set_permissions(setting.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        setting.write("policy.yaml", rules);
+        let token = |scope: &str| {
+            let made = setting.json(&["token", "create", "--name", scope, "--scope", scope, "--json"]);
+            made["secret"].as_str().unwrap().to_owned()
+        };
+        let (agent, operator) = (token("agent"), token("operator"));
+        let world = World {
+            setting,
+            agent,
+            operator,
+        };
+        world.servers(&json!({ "log": world.entry() }));
+        world
+    }
+
+    /// The ledger upstream.
+    pub(crate) fn entry(&self) -> Value {
+        json!({ "command": upstream(), "args": ["ledger"], "env": { "LEDGER": self.ledger_file() }, "policy": "host" })
+    }
+
+    /// What the next server is started with.
+    pub(crate) fn servers(&self, entries: &Value) {
+        let servers = json!({ "mcpServers": entries }).to_string();
+        self.setting.write("servers.json", servers);
+    }
+
+    fn ledger_file(&self) -> PathBuf {
+        self.setting.path("ledger")
+    }
+
+    /// A file that a call waits for.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.setting.path(name)
+    }
+
+    pub(crate) fn serve(&self) -> Server {
+        let args = self.setting.serve_args(&["--listen", "127.0.0.1:0"]);
+        Server {
+            served: Served::start(&mut self.setting.command(&args)).unwrap(),
+            agent: self.agent.clone(),
+            operator: self.operator.clone(),
+        }
+    }
+
+    /// All that the upstreams were asked, whoever started them.
+    pub(crate) fn ledger(&self) -> Vec<Line> {
+        let text = fs::read_to_string(self.ledger_file()).unwrap_or_default();
+        let line = |line: &str| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            Line {
+                tool: line["tool"].as_str().unwrap().to_owned(),
+                arguments: line["arguments"].to_string(),
+            }
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// How often the upstreams were asked for this tool.
+    pub(crate) fn calls_of(&self, tool: &str) -> usize {
+        self.ledger().iter().filter(|line| line.tool == tool).count()
+    }
+
+    /// Fails if the upstreams were asked the same twice.
+    #[track_caller]
+    pub(crate) fn nothing_twice(&self) {
+        let mut lines = self.ledger();
+        lines.sort();
+        let twice: Vec<_> = lines.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "called twice: {twice:?}");
+    }
+
+    fn store<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+        wait(async {
+            let store = Store::open(&self.setting.home()).await.unwrap();
+            let done = work(&store).await;
+            store.close().await;
+            done
+        })
+    }
+
+    pub(crate) fn questions(&self, state: Option<ApprovalState>) -> Vec<Shown> {
+        self.list(Approvals {
+            state,
+            ..Approvals::default()
+        })
+    }
+
+    /// A page of questions, newest first.
+    pub(crate) fn list(&self, which: Approvals) -> Vec<Shown> {
+        self.store(async |store| approvals::list(store, which).await.unwrap())
+    }
+
+    /// Waits until people are asked so many questions.
+    #[track_caller]
+    pub(crate) fn pending(&self, count: usize) -> Vec<Shown> {
+        eventually(&format!("{count} questions"), || {
+            let mut pending = self.questions(Some(ApprovalState::Pending));
+            pending.sort_by_key(|one| one.number);
+            (pending.len() == count).then_some(pending)
+        })
+    }
+
+    /// The question whose arguments have this text.
+    #[track_caller]
+    pub(crate) fn pending_of(&self, text: &str) -> Shown {
+        eventually(&format!("a question about {text}"), || {
+            let pending = self.questions(Some(ApprovalState::Pending));
+            pending.into_iter().find(|one| one.arguments["text"] == *text)
+        })
+    }
+
+    pub(crate) fn answer(&self, id: ApprovalId, approve: bool) -> Result<Settled, AnswerError> {
+        self.say(id, say(approve))
+    }
+
+    pub(crate) fn say(&self, id: ApprovalId, say: Say) -> Result<Settled, AnswerError> {
+        self.store(async |store| approvals::answer(store, id, say).await)
+    }
+
+    /// Where an execution stands in the store.
+    pub(crate) fn standing(&self, run: &Begun) -> Option<Standing> {
+        let id: ExecutionId = run.execution.parse().unwrap();
+        self.store(async |store| store.recording_state(id).await.unwrap())
+    }
+
+    /// Waits until the server says that an execution has given up its sandbox.
+    #[track_caller]
+    pub(crate) fn suspended(&self, run: &Begun) {
+        eventually("it gave up its sandbox", || {
+            let standing = self.standing(run)?;
+            (standing.state == ringfence_store::RecordingState::Waiting).then_some(())
+        });
+    }
+
+    /// Takes the database's write lock, and holds it until it is dropped.
+    pub(crate) fn lock(&self) -> rusqlite::Connection {
+        let database = rusqlite::Connection::open(self.setting.home().join("ringfence.db")).unwrap();
+        database.busy_timeout(Duration::from_secs(10)).unwrap();
+        database.execute_batch("BEGIN IMMEDIATE").unwrap();
+        database
+    }
+
+    /// Waits until no process has a lease: one that was killed while it started another leaves it to that one for a moment.
+    #[track_caller]
+    pub(crate) fn left_by_all(&self) {
+        let run = self.setting.home().join("run");
+        eventually("nobody has a lease", || {
+            let files = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().path());
+            let mut locks = files.filter(|path| path.extension().is_some_and(|ending| ending == "lock"));
+            locks
+                .all(|lock| fs::File::open(lock).unwrap().try_lock().is_ok())
+                .then_some(())
+        });
+    }
+
+    /// Whether the database itself has an event of a call, with nobody's help.
+    pub(crate) fn committed(&self, session: &str, kind: &str, number: i64) -> bool {
+        let database = rusqlite::Connection::open(self.setting.home().join("ringfence.db")).unwrap();
+        let sql = "SELECT count(*) FROM events WHERE session = ? AND json ->> 'kind' = ? AND json ->> 'number' = ?";
+        let count: i64 = database
+            .query_row(sql, (session, kind, number), |row| row.get(0))
+            .unwrap();
+        count > 0
+    }
+
+    /// What the journal has of a session.
+    pub(crate) fn journal(&self, session: &str) -> Vec<Kind> {
+        let id = session.parse().unwrap();
+        let records = self.store(async |store| store.show(id).await.unwrap());
+        records.iter().map(|record| record.event().unwrap().kind).collect()
+    }
+
+    /// Waits until the journal has something of a session.
+    #[track_caller]
+    pub(crate) fn written(&self, session: &str, what: &str, is: impl Fn(&Kind) -> bool) {
+        eventually(what, || self.journal(session).iter().any(&is).then_some(()));
+    }
+
+    /// The chains are whole.
+    #[track_caller]
+    pub(crate) fn verified(&self) {
+        let checked = self.setting.run(&["audit", "verify"]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+    }
+}
+
+pub(crate) fn say(approve: bool) -> Say {
+    Say {
+        approve,
+        scope: ApprovalScope::Once,
+        shown: None,
+        by: Principal::Local(0),
+        via: ApprovalVia::Cli,
+        note: None,
+    }
+}
+
+impl Server {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        self.ask_as(&self.agent, method, path, body)
+    }
+
+    pub(crate) fn ask_operator(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        self.ask_as(&self.operator, method, path, body)
+    }
+
+    fn ask_as(&self, secret: &str, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let mut client = Http::silent(&self.served.address, None, Era::Legacy).unwrap();
+        let headers = [
+            ("Content-Type", "application/json".to_owned()),
+            ("Authorization", format!("Bearer {secret}")),
+        ];
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let reply = client.send(method, path, &headers, body.as_bytes()).unwrap();
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        (reply.status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    /// Begins a run and does not wait for it.
+    #[track_caller]
+    pub(crate) fn begin(&self, language: &str, code: &str) -> Begun {
+        self.begin_with(&json!({ "language": language, "code": code }))
+    }
+
+    #[track_caller]
+    pub(crate) fn begin_with(&self, ask: &Value) -> Begun {
+        let (status, begun) = self.ask("POST", "/api/v1/runs?wait=0", Some(ask));
+        assert_eq!(status, 202, "{begun}");
+        let text = |key: &str| begun[key].as_str().unwrap().to_owned();
+        Begun {
+            execution: text("execution_id"),
+            session: text("session_id"),
+        }
+    }
+
+    /// Where a run stands now. Asking for one that was interrupted makes it go on.
+    pub(crate) fn look(&self, run: &Begun) -> (u16, Value) {
+        self.ask("GET", &format!("/api/v1/runs/{}", run.execution), None)
+    }
+
+    /// Waits for the end of a run.
+    #[track_caller]
+    pub(crate) fn ended(&self, run: &Begun) -> Value {
+        let started = Instant::now();
+        loop {
+            let (status, now) = self.ask("GET", &format!("/api/v1/runs/{}?wait=2", run.execution), None);
+            if status == 200 {
+                return now;
+            }
+            assert_eq!(status, 202, "{now}");
+            assert!(started.elapsed() < Duration::from_secs(40), "it never ends: {now}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a run does nothing but wait for people; answers what it waits for.
+    #[track_caller]
+    pub(crate) fn waits(&self, run: &Begun) -> Value {
+        eventually("it waits for people", || {
+            let (status, now) = self.look(run);
+            assert_eq!(status, 202, "{now}");
+            (now["status"] == "waiting_approval").then_some(now)
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.served.pid()
+    }
+
+    /// The agent as an MCP client.
+    pub(crate) fn client(&self) -> Http {
+        Http::start(&self.served.address, Some(&self.agent), Era::Legacy).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.served.address
+    }
+
+    /// Kills it where it stands, and its upstreams if they are stopped.
+    pub(crate) fn kill(mut self) {
+        let upstreams = self.upstreams();
+        self.signal(Signal::KILL);
+        self.served.wait().unwrap();
+        for upstream in upstreams {
+            // One that has ended is as good.
+            let _ = kill_process(pid(upstream), Signal::KILL);
+        }
+    }
+
+    /// Waits until the kernel ends it for writing to a file, which it may not do any more: that write has not happened.
+    #[track_caller]
+    pub(crate) fn dies_at_its_next_write(&self) {
+        self.dies_at_its_next_write_after(|| {});
+    }
+
+    /// The same, after something that makes it write.
+    #[track_caller]
+    pub(crate) fn dies_at_its_next_write_after(&self, act: impl FnOnce()) {
+        let none = Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        };
+        prlimit(Some(pid(self.pid())), Resource::Fsize, none).unwrap();
+        act();
+        eventually("it dies at a write", || {
+            let state = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+            state.rsplit(')').next()?.trim_start().starts_with('Z').then_some(())
+        });
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        self.signal(Signal::TERM);
+        self.served.wait().unwrap().code()
+    }
+
+    /// Its upstream processes.
+    pub(crate) fn upstreams(&self) -> Vec<u32> {
+        let is_upstream = |pid: &u32| command(*pid).contains("ringfence-upstream");
+        children(self.pid()).into_iter().filter(is_upstream).collect()
+    }
+
+    /// Its processes but the upstreams, and the processes of those.
+    pub(crate) fn workers(&self) -> Vec<u32> {
+        let upstreams = self.upstreams();
+        let own = children(self.pid());
+        let mut found: Vec<u32> = own.into_iter().filter(|pid| !upstreams.contains(pid)).collect();
+        let mut next = 0;
+        while let Some(pid) = found.get(next) {
+            found.extend(children(*pid));
+            next += 1;
+        }
+        found
+    }
+}
+
+fn pid(number: u32) -> Pid {
+    Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
+}
+
+pub(crate) fn send(to: u32, signal: Signal) {
+    kill_process(pid(to), signal).unwrap();
+}
+
+fn command(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+fn children(of: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{of}/task")) else {
+        return Vec::new();
+    };
+    let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+    let all: Vec<String> = threads.flatten().map(of_thread).collect();
+    let numbers = all.iter().flat_map(|text| text.split_whitespace());
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// The program of the upstream, built when it is not there or not fresh.
+pub(crate) fn upstream() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        // Whoever hands over the program hands over this one too.
+        if let Some(given) = std::env::var_os("RINGFENCE_TEST_BIN") {
+            return PathBuf::from(given).with_file_name("ringfence-upstream");
+        }
+        let mut folder = std::env::current_exe().unwrap();
+        folder.pop();
+        folder.pop();
+        let program = folder.join("ringfence-upstream");
+        if !is_fresh(&program) {
+            let built = Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--locked", "-p", "ringfence-testkit"])
+                .args(["--no-default-features", "--bin", "ringfence-upstream"])
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status()
+                .unwrap();
+            assert!(built.success(), "the upstream cannot be built");
+        }
+        program
+    })
+}
+
+/// Whether the program is newer than everything it is made of.
+fn is_fresh(program: &Path) -> bool {
+    let written = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src");
+    let parts = fs::read_dir(sources.join("upstream")).unwrap();
+    let parts = parts.map(|part| part.unwrap().path());
+    let parts = parts.chain([sources.join("upstream.rs"), sources.join("bin/ringfence-upstream.rs")]);
+    written(program).is_some_and(|built| parts.filter_map(|part| written(&part)).all(|part| part < built))
+}

@@ -1,0 +1,141 @@
+//! Programs against tool servers that others wrote, from their packages.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::setting::{Setting, tool};
+
+/// Lets everything be read and nothing be written.
+const POLICY: &str = "version: 1\ntools:\n  rules:\n    - { allow: 'everything.*' }\n    - { allow: 'files.*' }\n    - { deny: 'files.write_file' }\n";
+
+/// A folder that one of the servers serves, and both servers; or nothing, said aloud.
+fn setting() -> Option<Setting> {
+    let script = |package: &str| {
+        tool(&format!(
+            "npm/node_modules/@modelcontextprotocol/{package}/dist/index.js"
+        ))
+    };
+    let (everything, files) = (script("server-everything")?, script("server-filesystem")?);
+    let setting = Setting::new();
+    setting.write("shared/note.txt", "a note");
+    let servers = json!({ "mcpServers": {
+        "everything": { "command": "node", "args": [everything, "stdio"] },
+        "files": { "command": "node", "args": [files, setting.work().join("shared")] },
+    } });
+    setting.write("servers.json", servers.to_string());
+    setting.write("policy.yaml", POLICY);
+    Some(setting)
+}
+
+fn run(setting: &Setting, file: &str, source: &str) -> Value {
+    setting.write(file, source);
+    let shared = ["--servers", "servers.json", "--policy", "policy.yaml"];
+    let folder = setting.work().join("shared");
+    let words = [&["run", file, "--json"][..], &shared, &["--", folder.to_str().unwrap()]];
+    setting.json(&words.concat())
+}
+
+/// What both programs must bring back, and what the journal must know of it.
+fn check(setting: &Setting, done: &Value) {
+    assert_eq!(done["status"], "completed", "{done:#}");
+    let expected = json!({
+        "echo": "Echo: hello",
+        "sum": "The sum of 2 and 3 is 5.",
+        "weather": { "temperature": 33, "conditions": "Cloudy", "humidity": 82 },
+        "note": { "content": "a note" },
+        "listed": { "content": "[FILE] note.txt" },
+        "outside": "tool.failed",
+        "write": "tool.unknown",
+    });
+    assert_eq!(done["value"], expected, "{done:#}");
+    let calls = done["calls"].as_array().unwrap();
+    let mut seen: Vec<(&str, &str)> = calls
+        .iter()
+        .map(|call| (call["tool"].as_str().unwrap(), call["outcome"].as_str().unwrap()))
+        .collect();
+    seen.sort_unstable();
+    let expected = [
+        ("everything.echo", "ok"),
+        ("everything.get-structured-content", "ok"),
+        ("everything.get-sum", "ok"),
+        ("files.list_directory", "ok"),
+        ("files.read_text_file", "failed"),
+        ("files.read_text_file", "ok"),
+        ("files.write_file", "refused"),
+    ];
+    assert_eq!(seen, expected, "{done:#}");
+    // A tool that is denied was not called: the file is not there.
+    assert!(!setting.work().join("shared/new.txt").exists());
+
+    let session = done["session_id"].as_str().unwrap();
+    let shown = setting.run(&["audit", "show", session, "--json"]).stdout;
+    let events: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| events.iter().filter(|event| event["event"]["kind"] == kind).count();
+    assert_eq!(
+        (of("call_started"), of("call_ended"), of("call_refused")),
+        (6, 6, 1),
+        "{shown}"
+    );
+    assert_eq!(of("server_used"), 2, "{shown}");
+    assert_eq!(setting.run(&["audit", "verify"]).code, Some(0));
+    let kept = fs::read_to_string(setting.work().join("shared/note.txt")).unwrap();
+    assert_eq!(kept, "a note");
+}
+
+#[test]
+fn a_typescript_program_uses_servers_from_their_packages() {
+    let Some(setting) = setting() else { return };
+    let source = r#"
+        import { everything, files } from "tools";
+        const folder = args[0];
+        const code = (call: Promise<unknown>) => call.then(() => "ok", error => (error as ToolError).code);
+        const [echo, sum, weather] = await Promise.all([
+            everything.echo({ message: "hello" }),
+            everything.get_sum({ a: 2, b: 3 }),
+            everything.get_structured_content({ location: "New York" }),
+        ]);
+        ({
+            echo, sum, weather,
+            note: await files.read_text_file({ path: `${folder}/note.txt` }),
+            listed: await files.list_directory({ path: folder }),
+            outside: await code(files.read_text_file({ path: "/etc/passwd" })),
+            write: await code((files as any).write_file({ path: `${folder}/new.txt`, content: "x" })),
+        });
+    "#;
+    let done = run(&setting, "real.ts", source);
+    check(&setting, &done);
+}
+
+#[test]
+fn a_python_program_uses_servers_from_their_packages() {
+    let Some(setting) = setting() else { return };
+    let source = r#"
+import asyncio
+from tools import everything, files
+
+folder = args[0]
+
+async def code(call):
+    try:
+        await call
+    except ToolError as error:
+        return error.code
+    return "ok"
+
+echo, sum, weather = await asyncio.gather(
+    everything.echo(message="hello"),
+    everything.get_sum(a=2, b=3),
+    everything.get_structured_content(location="New York"),
+)
+{
+    "echo": echo, "sum": sum, "weather": weather,
+    "note": await files.read_text_file(path=f"{folder}/note.txt"),
+    "listed": await files.list_directory(path=folder),
+    "outside": await code(files.read_text_file(path="/etc/passwd")),
+    "write": await code(files.write_file(path=f"{folder}/new.txt", content="x")),
+}
+"#;
+    let done = run(&setting, "real.py", source);
+    check(&setting, &done);
+}

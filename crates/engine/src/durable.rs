@@ -1,0 +1,372 @@
+//! An execution that can be run again: what is kept of it, how it gives up its sandbox while people think, and how it goes on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ringfence_gateway::Tape;
+use ringfence_journal::{Event, Kind, Recorder as _, Status};
+use ringfence_sandbox::Again;
+use ringfence_store::{AdoptError, Recording};
+use serde::{Deserialize, Serialize};
+use tokio::sync::SemaphorePermit;
+
+use crate::asker::{Asker, Code, unread, until};
+use crate::attempt::{Attempt, AttemptKind, Company, Unrepeatable};
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::execution::Execution;
+use crate::report;
+use crate::request::{Input, Program, RunCode, Source};
+use crate::runs::Run;
+use crate::script::{self, Around, Script, ScriptError};
+use crate::session::Session;
+use crate::words::Seen;
+
+/// The longest that is waited before what may pass is tried again.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// How an execution ended, kept to compare it with when it is run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Outcome {
+    pub(crate) status: Status,
+    pub(crate) exit_code: i32,
+    pub(crate) error: Option<String>,
+    /// blake3 of the value's JSON text.
+    pub(crate) value: Option<String>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    pub(crate) fn of(execution: &Execution) -> Outcome {
+        let hash = |text: &str| ringfence_journal::Hash::of(text.as_bytes()).to_string();
+        Outcome {
+            status: execution.status,
+            exit_code: execution.exit_code,
+            error: execution.error.as_ref().map(|error| error.code.clone()),
+            value: execution.value.as_ref().map(|value| hash(value.get())),
+            stdout: hash(&execution.stdout),
+            stderr: hash(&execution.stderr),
+        }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, ScriptError> {
+        serde_json::to_vec(self).map_err(|_| ScriptError::Unreadable("its end is not JSON"))
+    }
+}
+
+impl Engine {
+    /// Writes down that an execution starts, and with it all that is needed to run it again, where that can be kept.
+    pub(crate) async fn start(
+        &self,
+        session: &Session,
+        request: &RunCode,
+        attempt: &mut Attempt,
+        there: Result<&BTreeMap<String, Vec<u8>>, &'static str>,
+    ) -> Result<(), RunError> {
+        let event = Event::host(session.id, Some(session.execution), report::started(session, request));
+        let (script, again) = match there.and_then(|there| script_of(session, request, there)) {
+            Ok(kept) => kept,
+            Err(why) => {
+                attempt.unrepeatable.tell(why);
+                self.store.record(event).await?;
+                return Ok(());
+            }
+        };
+        let recording = Recording {
+            execution: session.execution,
+            session: session.id,
+            request: script,
+            stays: session.name.clone(),
+        };
+        if session.policy.digest() != session.base.digest() {
+            // Its session has another; this one is needed to go on.
+            let json = session.policy.to_json().to_string();
+            self.store.keep_policy(session.policy_ref.clone(), json).await?;
+        }
+        self.store.record_start(event, recording).await?;
+        attempt.again = Some(again);
+        attempt.tape = Arc::new(Tape::new());
+        Ok(())
+    }
+
+    /// Writes down that an execution goes on.
+    pub(crate) async fn go_on(&self, session: &Session, attempt: &mut Attempt) -> Result<(), RunError> {
+        let kind = Kind::ExecutionResumed {
+            known: attempt.tape.known() as u64,
+            unknown: attempt.tape.unknown() as u64,
+        };
+        self.record(session, kind).await?;
+        attempt.kind = AttemptKind::Next;
+        Ok(())
+    }
+
+    /// Writes down that an execution gave up its sandbox.
+    pub(crate) async fn suspend(
+        &self,
+        session: &Session,
+        attempt: &Attempt,
+        due: Option<u64>,
+        waiting: usize,
+    ) -> Result<(), RunError> {
+        let pending = self.store.pending(session.execution).await.map_err(unread)?;
+        // One that was answered just now does not wait for the others.
+        let until = if pending.len() < waiting {
+            Some(Timestamp::now())
+        } else {
+            due.and_then(moment)
+        };
+        let kind = Kind::ExecutionSuspended {
+            waiting: waiting as u64,
+            until,
+        };
+        let event = Event::host(session.id, Some(session.execution), kind);
+        self.store.suspend(event, until, attempt.tape.rest()).await?;
+        // Others go on with it only when this process is gone.
+        match self.store.adopt_session(&self.lease, session.id).await {
+            Err(AdoptError::Owned { .. }) => Err(RunError::Left),
+            adopted => Ok(adopted?),
+        }
+    }
+
+    /// Waits without a sandbox until an execution can go on; nothing if somebody ends it first.
+    pub(crate) async fn until_called(
+        &self,
+        session: &Session,
+        company: &mut Company<'_>,
+    ) -> Result<Option<(Attempt, Vec<Input>)>, RunError> {
+        if let Some(run) = company.run {
+            run.rest();
+        }
+        let (mut claim, mut tries) = (Claim::Nobodys, Tries::default());
+        loop {
+            match self.called(session, company, &mut claim).await {
+                Err(error) if error.may_pass() => {
+                    if !self.hold_off(session, &mut tries, &error, company).await? {
+                        return Ok(None);
+                    }
+                }
+                called => return called,
+            }
+        }
+    }
+
+    /// The same, until something fails.
+    async fn called(
+        &self,
+        session: &Session,
+        company: &mut Company<'_>,
+        claim: &mut Claim,
+    ) -> Result<Option<(Attempt, Vec<Input>)>, RunError> {
+        let execution = session.execution;
+        while *claim == Claim::Nobodys {
+            let pending = self.store.pending(execution).await.map_err(unread)?;
+            let bell = self.bells.hang(pending);
+            let standing = self.store.recording_state(execution).await.map_err(unread)?;
+            let due = standing.and_then(|standing| standing.due);
+            if due.is_none_or(|due| due <= Timestamp::now()) {
+                self.store.resume(&self.lease, execution).await?;
+                *claim = Claim::Ours;
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = company.stop.pulled() => return Ok(None),
+                () = self.leaving() => {
+                    self.store.release_session(session.id).await?;
+                    return Err(RunError::Left);
+                }
+                () = bell.rings() => {}
+                () = nudged(company.run) => {}
+                () = tokio::time::sleep(due.map_or(Duration::ZERO, until)) => {}
+            }
+        }
+        self.next_attempt(session).await.map(Some)
+    }
+
+    /// Waits a while after what may pass, longer each time; says whether it is to be tried again, or somebody ended it.
+    pub(crate) async fn hold_off(
+        &self,
+        session: &Session,
+        tries: &mut Tries,
+        error: &RunError,
+        company: &mut Company<'_>,
+    ) -> Result<bool, RunError> {
+        let wait = tries.next();
+        tracing::warn!(
+            execution = %session.execution,
+            error = error.chain(),
+            again = wait.as_secs(),
+            "an execution cannot go on now, and is tried again"
+        );
+        tokio::select! {
+            biased;
+            () = company.stop.pulled() => Ok(false),
+            () = self.leaving() => {
+                self.store.leave_unfinished(&self.lease, session.id).await?;
+                Err(RunError::Left)
+            }
+            () = tokio::time::sleep(wait) => Ok(true),
+        }
+    }
+
+    /// What an execution is run with when it goes on, and the files that it finds.
+    pub(crate) async fn next_attempt(&self, session: &Session) -> Result<(Attempt, Vec<Input>), RunError> {
+        let kept = self.store.recording(session.execution).await.map_err(unread)?;
+        let kept = kept.ok_or(RunError::Unkept)?;
+        let (script, files) = Script::read(&kept.request)?;
+        let (tape, trace) = Tape::read(kept.entries)?;
+        let attempt = Attempt {
+            again: Some(Again {
+                seed: script.seed,
+                clock: script.clock,
+                trace,
+            }),
+            tape: Arc::new(tape),
+            kind: AttemptKind::Waiting,
+            seen: Seen::default(),
+            unrepeatable: Unrepeatable::default(),
+        };
+        Ok((attempt, files))
+    }
+
+    /// A place among the executions that run at once; nothing if the request is taken back first. Commands wait for none.
+    pub(crate) async fn turn_of(&self, company: &mut Company<'_>) -> Option<Option<SemaphorePermit<'_>>> {
+        let Some(run) = company.run else {
+            return Some(None);
+        };
+        tokio::select! {
+            biased;
+            () = company.stop.pulled() => return None,
+            () = run.rise() => {}
+        }
+        tokio::select! {
+            biased;
+            () = company.stop.pulled() => None,
+            // The semaphore is never closed.
+            place = self.places.acquire() => Some(place.ok()),
+        }
+    }
+
+    /// The end of an execution that somebody ended while it had no sandbox.
+    pub(crate) async fn given_up(
+        &self,
+        session: &Session,
+        attempt: &Attempt,
+        closed: Option<&str>,
+    ) -> Result<Execution, RunError> {
+        if attempt.is_first() {
+            return self.taken_back(session).await;
+        }
+        let execution = report::cancelled(session);
+        let event = Event::host(
+            session.id,
+            Some(session.execution),
+            report::ended(session, &execution, None),
+        );
+        self.store
+            .record_end(event, Outcome::of(&execution).to_bytes()?, attempt.tape.rest())
+            .await?;
+        if let Some(reason) = closed {
+            self.close_session((session.id, &session.folders), reason).await?;
+        }
+        Ok(execution)
+    }
+
+    /// Whoever asks people for an execution.
+    pub(crate) fn asker(&self, session: &Session, program: &str) -> Asker {
+        let approvals = session.policy.approvals();
+        Asker {
+            store: Arc::clone(&self.store),
+            bells: self.bells.clone(),
+            session: session.id,
+            execution: session.execution,
+            principal: session.principal,
+            program: program.to_owned(),
+            code: Code::default(),
+            standing: self.standing.clone(),
+            timeout: approvals
+                .and_then(|approvals| approvals.timeout)
+                .map(ringfence_policy::Period::get),
+        }
+    }
+}
+
+/// Who has an execution that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Nobodys,
+    Ours,
+}
+
+/// How often something was tried that may pass.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(u32);
+
+impl Tries {
+    /// How long it is until the next time.
+    fn next(&mut self) -> Duration {
+        let wait = Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(self.0));
+        self.0 = self.0.saturating_add(1);
+        wait.min(LONGEST)
+    }
+}
+
+/// Waits until somebody says that a run may go on; for ever where nobody can.
+async fn nudged(run: Option<&Run>) {
+    match run {
+        Some(run) => run.nudged().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A moment of a program's clock.
+fn moment(ticks: u64) -> Option<Timestamp> {
+    let microseconds = i64::try_from(ticks).ok()?.checked_mul(100)?;
+    Timestamp::from_microsecond(microseconds).ok()
+}
+
+/// Why nothing is kept of an execution.
+pub(crate) const NO_CODE: &str = "it is no code";
+pub(crate) const TOO_MANY_FILES: &str = "its files are more than 16 MiB, or could not be put back as they were";
+const UNREADABLE: &str = "its files or arguments cannot be kept";
+
+/// All that is needed to run a request again, and what it is run with now; or why it cannot be.
+fn script_of(
+    session: &Session,
+    request: &RunCode,
+    there: &BTreeMap<String, Vec<u8>>,
+) -> Result<(Vec<u8>, Again), &'static str> {
+    if !matches!(request.program, Program::Code { .. }) {
+        return Err(NO_CODE);
+    }
+    let mut files = there.clone();
+    let mut size: u64 = there.values().map(|content| content.len() as u64).sum();
+    for file in &request.files {
+        size = size.saturating_add(file.from.bytes());
+        if size > script::MOST_FILES {
+            return Err(TOO_MANY_FILES);
+        }
+        let content = match &file.from {
+            Source::Bytes(bytes) => bytes.clone(),
+            Source::Path(path) => std::fs::read(path).map_err(|_| UNREADABLE)?,
+        };
+        files.insert(file.name.as_str().to_owned(), content);
+    }
+    let again = Again::fresh();
+    let around = Around {
+        args: &request.args,
+        policy: session.policy.digest(),
+        base: session.base.digest(),
+        is_asked: session.rules.is_some(),
+        require_hard: request.require_hard,
+        draft: session.draft.as_ref(),
+        timeout: request.timeout,
+        client: request.client.as_ref(),
+    };
+    let script = Script::new(&request.program, around, &again).and_then(|script| script.into_bytes(&files));
+    Ok((script.map_err(|_| UNREADABLE)?, again))
+}

@@ -1,0 +1,327 @@
+//! A past run made a skill: its program and files from what was kept of it, the tools it called from the journal.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use ringfence_gateway::{Keep, PinError, ScreenError, Sight};
+use ringfence_hygiene::Aliases;
+use ringfence_journal::{
+    CallOutcome, Event, EventError, ExecutionId, Principal, Record, SessionId, SessionSummary, Status,
+};
+use ringfence_policy::Policy;
+use ringfence_sandbox::Language;
+use ringfence_store::{
+    ReadError, RecordingState, RequiredTool, Skill, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName,
+    SkillScope, Store,
+};
+use serde_json::Value;
+
+use crate::request::{Input, Program, Source};
+use crate::script::{Script, ScriptError};
+
+/// Names of tools that are skills themselves; those are looked for when they are called.
+const SKILLS: &str = "skills.";
+/// Pins have a time in whole seconds.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is said of a skill that a run becomes.
+#[derive(Debug, Clone)]
+pub struct Promotion {
+    /// Who will have it.
+    pub scope: SkillScope,
+    /// Its name.
+    pub name: SkillName,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The JSON Schema of its input.
+    pub inputs: Option<Value>,
+    /// The JSON Schema of its value.
+    pub outputs: Option<Value>,
+    /// What becomes of personal data in its files and in what is said of it.
+    pub personal: Personal,
+}
+
+/// Whether a skill may have personal data and secrets in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Personal {
+    /// It is not saved then.
+    Refused,
+    /// An operator wants it so.
+    Kept,
+}
+
+/// A run that became a skill.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promoted {
+    /// The skill.
+    pub skill: Skill,
+    /// The run had arguments; a skill has an input instead.
+    pub had_args: bool,
+}
+
+/// Why a run does not become a skill.
+#[derive(Debug, thiserror::Error)]
+pub enum PromoteError {
+    /// There is none, or nothing was kept of it.
+    #[error("nothing is kept of execution `{0}`")]
+    Unkept(ExecutionId),
+    /// It is not over.
+    #[error("execution `{0}` is not over")]
+    Unfinished(ExecutionId),
+    /// It did not do what it was for.
+    #[error("execution `{id}` ended as `{}`", status.name())]
+    Unfit {
+        /// Which.
+        id: ExecutionId,
+        /// How it ended.
+        status: Status,
+    },
+    /// Its program has stand-ins that mean nothing elsewhere.
+    #[error("its program has stand-ins for personal data, which mean something in its own session only")]
+    StandIns,
+    /// It would give somebody's data to others.
+    #[error("{place} has personal data or secrets: {kinds}")]
+    Personal {
+        /// What has it.
+        place: String,
+        /// Their kinds.
+        kinds: String,
+    },
+    /// What its session hides is not known.
+    #[error("what is personal data in it cannot be looked for")]
+    Unseen(#[from] ScreenError),
+    /// A tool that it called is another one since.
+    #[error("`{tool}` was changed after the run, and accepted as it is now")]
+    Changed {
+        /// The tool.
+        tool: String,
+    },
+    /// Nobody knows what a tool was like.
+    #[error("it is not known what `{tool}` was like when it was called")]
+    Unpinned {
+        /// The tool.
+        tool: String,
+    },
+    /// What tools were like cannot be read.
+    #[error(transparent)]
+    Pins(#[from] PinError),
+    /// What was kept of it cannot be read.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The journal or what was kept cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// An event cannot be read.
+    #[error("an event of its session cannot be read")]
+    Event(#[from] EventError),
+    /// The skill is not kept.
+    #[error(transparent)]
+    Skill(#[from] SkillError),
+    /// Saving it was given up.
+    #[error("the skill could not be saved")]
+    Interrupted(#[source] tokio::task::JoinError),
+}
+
+impl PromoteError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            PromoteError::Unkept(_) => "skill.unkept",
+            PromoteError::Unfinished(_) => "skill.unfinished",
+            PromoteError::Unfit { .. } => "skill.unfit",
+            PromoteError::StandIns => "skill.stand_ins",
+            PromoteError::Personal { .. } => "skill.personal",
+            PromoteError::Unseen(_) => "data.unseen",
+            PromoteError::Changed { .. } | PromoteError::Unpinned { .. } => "skill.stale",
+            PromoteError::Pins(_) => "tool.pin",
+            PromoteError::Script(_) => "replay.damaged",
+            PromoteError::Read(error) => error.code(),
+            PromoteError::Event(_) => "store.damaged",
+            PromoteError::Skill(error) => error.code(),
+            PromoteError::Interrupted(_) => "skill.file",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PromoteError::Unkept(_) => Some(
+                "TypeScript, JavaScript and Python are kept, until `session rm`, a week, or the space for it is full; \
+                 `skills save NAME --file PROGRAM` saves a program from a file",
+            ),
+            PromoteError::Unfinished(_) => Some("wait for its end"),
+            PromoteError::Unfit { .. } => Some("promote a run that completed"),
+            PromoteError::StandIns => {
+                Some("let the program take such values as its input, run it, and promote that run")
+            }
+            PromoteError::Personal { .. } => Some(
+                "promote a run that is given such data as its input; an operator who wants it in the skill says \
+                 `skills save --from-run … --allow-personal-data`",
+            ),
+            PromoteError::Changed { .. } | PromoteError::Unpinned { .. } => {
+                Some("run the program again with the tool as it is now, and promote that run")
+            }
+            PromoteError::Read(_) | PromoteError::Event(_) => Some("run `ringfence audit verify`"),
+            PromoteError::Skill(error) => error.hint(),
+            PromoteError::Pins(_)
+            | PromoteError::Unseen(_)
+            | PromoteError::Script(_)
+            | PromoteError::Interrupted(_) => None,
+        }
+    }
+}
+
+/// Saves the program of a past run as a skill. For an `owner`, the runs of others do not exist.
+pub async fn promote(
+    store: &Store,
+    id: ExecutionId,
+    owner: Option<Principal>,
+    promotion: Promotion,
+) -> Result<Promoted, PromoteError> {
+    let execution = store.execution(id).await?.ok_or(PromoteError::Unkept(id))?;
+    let session = store.session(execution.session).await?;
+    let session = session.filter(|session| owner.is_none_or(|owner| owner == session.principal));
+    let session = session.ok_or(PromoteError::Unkept(id))?;
+    let kept = match store.recording(id).await {
+        Ok(kept) => kept.ok_or(PromoteError::Unkept(id))?,
+        // Its key is gone, and so is what it sealed.
+        Err(ReadError::Sealed { .. }) => return Err(PromoteError::Unkept(id)),
+        Err(error) => return Err(error.into()),
+    };
+    let (RecordingState::Over, Some(ended)) = (kept.standing.state, execution.ended) else {
+        return Err(PromoteError::Unfinished(id));
+    };
+    if execution.status != Status::Completed {
+        let status = execution.status;
+        return Err(PromoteError::Unfit { id, status });
+    }
+    let (script, files) = Script::read(&kept.request)?;
+    let had_args = !script.args.is_empty();
+    let (language, source) = program(&script)?;
+    if !stands_alone(&source) {
+        return Err(PromoteError::StandIns);
+    }
+    if promotion.personal == Personal::Refused {
+        let policy = store.policy(&session.policy_digest).await?;
+        let policy = policy.and_then(|json| Policy::restore(&serde_json::from_str(&json).ok()?));
+        let policy = policy.ok_or(PromoteError::Unkept(id))?;
+        impersonal(&Sight::of(&policy)?, &promotion, &files)?;
+    }
+    let called = called(store, execution.session, id).await?;
+    let meta = SkillMeta {
+        tools: pinned(&Keep::new(store.home()), called, ended)?,
+        policy: Some(script.policy.clone()),
+        inputs: promotion.inputs,
+        outputs: promotion.outputs,
+        needs: script.draft.clone().filter(Value::is_object),
+        ..SkillMeta::new(promotion.name, promotion.description, language)
+    };
+    let body = SkillBody {
+        source,
+        files: files.into_iter().filter_map(content).collect(),
+    };
+    let skills = store.skills();
+    let saved = tokio::task::spawn_blocking(move || skills.save(promotion.scope, meta, body)).await;
+    let skill = saved.map_err(PromoteError::Interrupted)??;
+    Ok(Promoted { skill, had_args })
+}
+
+/// Nothing in a skill is somebody's but what an operator puts there.
+fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(), PromoteError> {
+    let schema = |schema: &Option<Value>| schema.as_ref().map(|schema| sight.kinds_in_schema(schema));
+    let said = [
+        ("its description", Some(sight.kinds_in(&promotion.description))),
+        ("its schema of inputs", schema(&promotion.inputs)),
+        ("its schema of outputs", schema(&promotion.outputs)),
+    ];
+    let said = said.into_iter().map(|(place, kinds)| {
+        let mut kinds = kinds.unwrap_or_default();
+        // Where a program goes to is part of what it does.
+        kinds.remove("url");
+        (place.to_owned(), kinds)
+    });
+    let files = files.iter().filter_map(|file| {
+        let Source::Bytes(bytes) = &file.from else { return None };
+        if bytes.contains(&0) {
+            // What is no text is not looked into, here as elsewhere.
+            return None;
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let kinds = if stands_alone(&text) {
+            sight.kinds_in(&text)
+        } else {
+            BTreeSet::from(["stand-ins of its session".to_owned()])
+        };
+        Some((format!("`{}`", file.name.as_str()), kinds))
+    });
+    match said.chain(files).find(|(_, kinds)| !kinds.is_empty()) {
+        Some((place, kinds)) => Err(PromoteError::Personal {
+            place,
+            kinds: Vec::from_iter(kinds).join(", "),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a text has no stand-ins, of our kinds or an operator's, which mean something in their own session only.
+pub(crate) fn stands_alone(text: &str) -> bool {
+    let is_one = |inner: &str| {
+        let (word, code) = inner.split_once(':').unwrap_or_default();
+        let word = word.trim();
+        (1..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_alphabetic()) && code.trim().len() == 6
+    };
+    let marked = text.split('‹').skip(1).filter_map(|rest| Some(rest.split_once('›')?.0));
+    !marked.into_iter().any(is_one) && Aliases::new().is_ok_and(|none| none.reveal(text).is_ok())
+}
+
+/// The program as a skill's.
+fn program(script: &Script) -> Result<(SkillLanguage, String), ScriptError> {
+    let Program::Code { language, source, .. } = script.program() else {
+        return Err(ScriptError::NoCode);
+    };
+    let language = match language {
+        Language::TypeScript => SkillLanguage::TypeScript,
+        Language::JavaScript => SkillLanguage::JavaScript,
+        Language::Python => SkillLanguage::Python,
+        Language::Program => return Err(ScriptError::NoCode),
+    };
+    Ok((language, source))
+}
+
+fn content(file: Input) -> Option<(ringfence_policy::RelPath, Vec<u8>)> {
+    match file.from {
+        Source::Bytes(bytes) => Some((file.name, bytes)),
+        // What was kept holds everything in itself.
+        Source::Path(_) => None,
+    }
+}
+
+/// The tools that answered an execution, once each.
+async fn called(store: &Store, session: SessionId, id: ExecutionId) -> Result<BTreeSet<String>, PromoteError> {
+    let records = store.show(session).await?;
+    let events: Vec<Event> = records.iter().map(Record::event).collect::<Result<_, _>>()?;
+    let summary = SessionSummary::of(&events);
+    let executions = summary.into_iter().flat_map(|summary| summary.executions);
+    let calls = executions
+        .filter(|one| one.execution_id == id)
+        .flat_map(|one| one.calls);
+    Ok(calls
+        .filter(|call| call.outcome == CallOutcome::Ok && !call.tool.as_str().starts_with(SKILLS))
+        .map(|call| call.tool.as_str().to_owned())
+        .collect())
+}
+
+/// Each tool as it was when it was called: its first use pinned it, and it is pinned so since before the end.
+fn pinned(keep: &Keep, called: BTreeSet<String>, ended: Timestamp) -> Result<Vec<RequiredTool>, PromoteError> {
+    let ended = SystemTime::from(ended) + SECOND;
+    let mut tools = Vec::new();
+    for tool in called {
+        match keep.pinned(&tool)? {
+            Some((digest, since)) if since <= ended => tools.push(RequiredTool { name: tool, digest }),
+            Some(_) => return Err(PromoteError::Changed { tool }),
+            None => return Err(PromoteError::Unpinned { tool }),
+        }
+    }
+    Ok(tools)
+}

@@ -1,0 +1,378 @@
+//! What of an execution who reads it may see: its owner the values, a model what is clean and short, the journal what is clean.
+
+mod files;
+mod whole;
+
+use std::sync::Arc;
+
+use ringfence_gateway::{Seen, Sight};
+use ringfence_hygiene::{At, Cleaner, JsonCap, Keep, LeftOut, Limits, TextCap, whole_lines};
+use ringfence_journal::{ExecutionId, Found, Kind, Output, Status, Text};
+use ringfence_policy::{JournalOutput, Policy};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::execution::{ErrorReport, Execution};
+use crate::report;
+use crate::request::Reader;
+use crate::session::Session;
+
+pub(crate) use files::Through;
+pub use whole::Whole;
+
+/// Levels of lists and objects that are shown.
+const DEPTH: usize = 64;
+/// What the journal keeps of an output at most, where it keeps its beginning only: more than enough to hide what is in it.
+const HEAD: usize = 16 * 1024;
+
+/// One who looks at an execution for a reader.
+struct Look<'a> {
+    engine: &'a Engine,
+    session: &'a Session,
+    sight: Arc<Sight>,
+    reader: Reader,
+    found: Vec<Found>,
+    blocked: bool,
+    capped: Vec<(&'static str, LeftOut)>,
+}
+
+impl Engine {
+    /// An execution as its reader may see it, and as the journal may.
+    pub(crate) async fn shown(
+        &self,
+        session: &Session,
+        policy: &Policy,
+        reader: Reader,
+        mut execution: Execution,
+    ) -> Result<(Execution, Option<Output>), RunError> {
+        let mut look = Look {
+            engine: self,
+            session,
+            sight: session.screen.sight(policy).await?,
+            reader,
+            found: Vec::new(),
+            blocked: false,
+            capped: Vec::new(),
+        };
+        let output = look.journalled(policy, &execution).await?;
+        match reader {
+            Reader::Program => {}
+            Reader::Owner => look.own(&mut execution).await?,
+            Reader::Printed | Reader::Client => look.for_a_model(&mut execution).await?,
+        }
+        report::count_tokens(&mut execution);
+        Ok((execution, output))
+    }
+}
+
+impl Look<'_> {
+    async fn text(&mut self, text: &str) -> Result<String, RunError> {
+        let keep = (&self.engine.store, self.session.id);
+        let seen = self.session.screen.show_text(keep, &self.sight, text, 0).await?;
+        Ok(self.take(seen).unwrap_or_default())
+    }
+
+    /// Counts what was found; nothing where it is held back.
+    fn take<T>(&mut self, seen: Seen<T>) -> Option<T> {
+        for one in seen.found {
+            match self.found.iter_mut().find(|known| known.what == one.what) {
+                Some(known) => known.count += one.count,
+                None => self.found.push(one),
+            }
+        }
+        self.blocked |= seen.shown.is_none();
+        seen.shown
+    }
+
+    /// What the journal keeps of the output: never a value.
+    async fn journalled(&mut self, policy: &Policy, execution: &Execution) -> Result<Option<Output>, RunError> {
+        let most = match policy.audit().output {
+            JournalOutput::None => return Ok(None),
+            JournalOutput::Head => HEAD,
+            JournalOutput::All => usize::MAX,
+        };
+        let cut = execution.truncated;
+        let stdout = head(uncut(&execution.stdout, cut.stdout), most);
+        let stderr = head(uncut(&execution.stderr, cut.stderr), most);
+        let (stdout, stderr) = (self.text(stdout).await?, self.text(stderr).await?);
+        if policy.audit().output == JournalOutput::All {
+            use ringfence_journal::Stream;
+            for (stream, text) in [(Stream::Stdout, &stdout), (Stream::Stderr, &stderr)] {
+                for kind in ringfence_journal::output_parts(stream, text.as_bytes()) {
+                    self.engine.record(self.session, kind).await?;
+                }
+            }
+        }
+        // What the journal hides is counted where a reader is shown less, and nowhere twice.
+        self.found.clear();
+        self.blocked = false;
+        Ok(Some(Output {
+            stdout: Text::clean(&stdout),
+            stderr: Text::clean(&stderr),
+        }))
+    }
+
+    /// The owner's own view.
+    async fn own(&mut self, execution: &mut Execution) -> Result<(), RunError> {
+        let screen = &self.session.screen;
+        if let Some(value) = &execution.value
+            && may_have_aliases(value.get())
+            && let Ok(read) = serde_json::from_str(value.get())
+        {
+            let revealed = screen.reveal_value(read).await;
+            execution.value = RawValue::from_string(revealed.to_string()).ok();
+        }
+        let mut printed = [
+            std::mem::take(&mut execution.stdout),
+            std::mem::take(&mut execution.stderr),
+        ];
+        for text in printed.iter_mut().chain(sentences(execution)) {
+            if text.contains('‹') {
+                *text = screen.reveal(text).await;
+            }
+        }
+        [execution.stdout, execution.stderr] = printed;
+        Ok(())
+    }
+
+    async fn for_a_model(&mut self, execution: &mut Execution) -> Result<(), RunError> {
+        let id = execution.execution_id;
+        let mut whole = Whole::default();
+        let value = execution.value.as_ref().map_or(0, |value| value.get().len());
+        let sizes = [value, execution.stdout.len(), execution.stderr.len()];
+        let most = self
+            .sight
+            .rules()
+            .bytes
+            .and_then(|bytes| usize::try_from(bytes.get()).ok());
+        execution.most = most;
+        let [value, stdout, stderr] = rooms(sizes, most);
+        if let Some(raw) = execution.value.take() {
+            let (shown, all) = self.value(id, raw, value).await?;
+            (execution.value, whole.value) = (shown, all);
+            execution.truncated.value |= whole.value.is_some();
+        }
+        let cut = execution.truncated;
+        let printed = (execution.stdout.as_str(), cut.stdout);
+        (execution.stdout, whole.stdout) = self.printed((id, "stdout"), printed, stdout).await?;
+        execution.truncated.stdout |= whole.stdout.is_some();
+        let printed = (execution.stderr.as_str(), cut.stderr);
+        (execution.stderr, whole.stderr) = self.printed((id, "stderr"), printed, stderr).await?;
+        execution.truncated.stderr |= whole.stderr.is_some();
+        for text in sentences(execution).filter(|text| !text.is_empty()) {
+            *text = self.text(&cleaned(text)).await?;
+        }
+        self.note().await?;
+        if self.blocked {
+            hold_back(execution, &self.found);
+        } else if whole != Whole::default() {
+            if self.reader == Reader::Printed {
+                self.engine.keep_whole(id, &whole).await?;
+            }
+            execution.whole = Some(Box::new(whole));
+        }
+        Ok(())
+    }
+
+    /// A value as it is shown, and all of it where that is less.
+    async fn value(
+        &mut self,
+        id: ExecutionId,
+        value: Box<RawValue>,
+        most: usize,
+    ) -> Result<(Option<Box<RawValue>>, Option<String>), RunError> {
+        let mut cap = JsonCap::new(self.limits(most), Some(&self.engine.whole_at(self.reader, id, "value")));
+        cap.push(value.get().as_bytes());
+        let capped = cap.finish();
+        let is_same = capped.left_out.is_whole() && capped.left_out.neutralised == 0;
+        let screen = &self.session.screen;
+        let keep = (&self.engine.store, self.session.id);
+        let before = self.found.len();
+        let seen = screen.show(keep, &self.sight, capped.shown.clone()).await?;
+        let changed = seen.shown.as_ref() != Some(&capped.shown);
+        let shown = self.take(seen);
+        if is_same && !changed && self.found.len() == before {
+            // As it was, to the letter.
+            return Ok((Some(value), None));
+        }
+        self.capped.push(("value", capped.left_out));
+        let whole = if capped.left_out.is_whole() {
+            None
+        } else {
+            match serde_json::from_str(value.get()) {
+                Ok(all) => {
+                    let seen = screen.show(keep, &self.sight, all).await?;
+                    seen.shown.map(|shown: Value| shown.to_string())
+                }
+                // Nested more deeply than anybody reads it: then it is a text.
+                Err(_) => screen.show_text(keep, &self.sight, value.get(), 0).await?.shown,
+            }
+        };
+        let shown = shown.and_then(|shown| RawValue::from_string(shown.to_string()).ok());
+        Ok((shown, whole))
+    }
+
+    /// An output as it is shown, and all of it where that is less.
+    async fn printed(
+        &mut self,
+        (id, part): (ExecutionId, &'static str),
+        (text, is_cut): (&str, bool),
+        most: usize,
+    ) -> Result<(String, Option<String>), RunError> {
+        let text = uncut(text, is_cut);
+        if text.is_empty() {
+            return Ok((String::new(), None));
+        }
+        // Hidden first, where all of it tells what it is; what is hidden is clean, and keeps our notices.
+        let (clean, neutralised) = clean_of(text);
+        let all = self.text(&clean).await?;
+        let whole = self.engine.whole_at(self.reader, id, part);
+        let at = if is_cut { At::Kept } else { At::Whole };
+        let mut capped = TextCap::clean(&all, self.limits(most), Keep::Ends, Some(at(&whole)));
+        capped.left_out.neutralised = neutralised;
+        self.capped.push((part, capped.left_out));
+        let is_whole = capped.left_out.is_whole();
+        Ok((capped.shown, (!is_whole).then_some(all)))
+    }
+
+    fn limits(&self, bytes: usize) -> Limits {
+        limits(&self.sight, bytes)
+    }
+
+    /// Writes down what was kept from the reader.
+    async fn note(&self) -> Result<(), RunError> {
+        for (part, left) in &self.capped {
+            if left.is_whole() && left.neutralised == 0 {
+                continue;
+            }
+            let kind = Kind::DataCapped {
+                part: Text::clean(part),
+                bytes: left.seen,
+                left_out: left.bytes,
+                neutralised: left.neutralised,
+            };
+            self.engine.record(self.session, kind).await?;
+        }
+        if !self.found.is_empty() {
+            let kind = Kind::DataHidden {
+                number: None,
+                found: self.found.clone(),
+                blocked: self.blocked,
+            };
+            self.engine.record(self.session, kind).await?;
+        }
+        Ok(())
+    }
+}
+
+/// How much is shown of something that may have so many bytes.
+pub(crate) fn limits(sight: &Sight, bytes: usize) -> Limits {
+    let rows = sight.rules().rows.and_then(|rows| usize::try_from(rows.get()).ok());
+    Limits {
+        bytes,
+        rows: rows.unwrap_or(usize::MAX),
+        depth: DEPTH,
+        string: bytes,
+    }
+}
+
+/// How many bytes of each of three are shown at most; what fits is not cut. The rest of a result needs some of it too.
+fn rooms(sizes: [usize; 3], most: Option<usize>) -> [usize; 3] {
+    let Some(most) = most.map(|most| most / 4 * 3) else {
+        return [usize::MAX; 3];
+    };
+    let shares = shares(sizes, most);
+    std::array::from_fn(|at| match (sizes.get(at), shares.get(at)) {
+        (Some(size), Some(share)) if share < size => *share,
+        _ => usize::MAX,
+    })
+}
+
+/// What each of three gets of `most`: the small what they need, the large equal parts.
+pub fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
+    let mut order = [0, 1, 2];
+    order.sort_by_key(|at| sizes.get(*at));
+    let (mut left, mut shares) = (most, [0; 3]);
+    for (done, at) in order.into_iter().enumerate() {
+        let share = left / (3 - done);
+        if let (Some(size), Some(slot)) = (sizes.get(at), shares.get_mut(at)) {
+            *slot = share.min(*size);
+            left -= *slot;
+        }
+    }
+    shares
+}
+
+/// What is said of an execution, its value and output aside.
+fn sentences(execution: &mut Execution) -> impl Iterator<Item = &mut String> {
+    let error = execution.error.iter_mut();
+    let error = error.flat_map(|error| [Some(&mut error.message), error.hint.as_mut()].into_iter().flatten());
+    let diagnostics = execution.diagnostics.iter_mut().map(|found| &mut found.message);
+    error.chain(diagnostics)
+}
+
+/// The beginning of a text, which does not end within a value.
+fn head(text: &str, most: usize) -> &str {
+    let begins = text.get(..text.floor_char_boundary(most)).unwrap_or(text);
+    uncut(begins, begins.len() < text.len())
+}
+
+/// An output without the line in which the limit cut it: half a value is not found, and must not be shown.
+fn uncut(text: &str, is_cut: bool) -> &str {
+    if is_cut { whole_lines(text) } else { text }
+}
+
+/// Whether an alias could be in a value's text.
+fn may_have_aliases(json: &str) -> bool {
+    json.contains('‹') || json.contains("\\u2039")
+}
+
+/// A text that does nothing to whoever reads it.
+pub(crate) fn cleaned(text: &str) -> String {
+    clean_of(text).0
+}
+
+/// The same, and how much of it was made harmless.
+fn clean_of(text: &str) -> (String, u64) {
+    let mut cleaner = Cleaner::new();
+    let mut clean = String::with_capacity(text.len());
+    cleaner.push(text.as_bytes(), &mut clean);
+    cleaner.finish(&mut clean);
+    (clean, cleaner.neutralised())
+}
+
+/// Nothing of a result is shown that has personal data in it.
+fn hold_back(execution: &mut Execution, found: &[Found]) {
+    execution.value = None;
+    execution.stdout.clear();
+    execution.stderr.clear();
+    execution.diagnostics.clear();
+    execution.violations.iter_mut().for_each(|one| one.detail.clear());
+    if execution.status == Status::Completed {
+        execution.status = Status::Failed;
+        execution.exit_code = 1;
+    }
+    execution.error = Some(blocked(&format!(
+        "the result is held back: it has personal data ({})",
+        words(found)
+    )));
+}
+
+fn blocked(message: &str) -> ErrorReport {
+    ErrorReport {
+        code: "data.blocked".to_owned(),
+        message: message.to_owned(),
+        hint: Some("return what has no personal data in it, such as counts and sums".to_owned()),
+        rule: Some("data.pii.mode".to_owned()),
+    }
+}
+
+fn words(found: &[Found]) -> String {
+    let words: Vec<String> = found.iter().map(|one| format!("{} {}", one.count, one.what)).collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

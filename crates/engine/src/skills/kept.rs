@@ -1,0 +1,448 @@
+//! Skills as people and clients keep them: save, list, show, remove.
+
+use std::sync::Arc;
+
+use ringfence_catalog::{Catalog, Checker, Search, Tool, View};
+use ringfence_journal::{ExecutionId, Principal, SessionId};
+use ringfence_policy::{Policy, RelPath};
+use ringfence_store::{RequiredTool, Skill, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName, SkillScope};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Whose;
+use super::stock::{Stock, Stocked};
+use crate::engine::Engine;
+use crate::execution::ErrorReport;
+use crate::promote::{Personal, PromoteError, Promotion, promote, stands_alone};
+use crate::refusal::Refusal;
+use crate::session::Called;
+
+/// Skills that one search finds at most.
+const FOUND: usize = 50;
+
+/// A skill that somebody wants kept.
+#[derive(Debug, Clone)]
+pub struct NewSkill {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// Its program.
+    pub program: SkillProgram,
+    /// The JSON Schema of its input.
+    pub inputs: Option<Value>,
+    /// The JSON Schema of its value.
+    pub outputs: Option<Value>,
+    /// Who will have it.
+    pub scope: NewScope,
+}
+
+/// Where a skill's program comes from.
+#[derive(Debug, Clone)]
+pub enum SkillProgram {
+    /// The request itself.
+    Code {
+        /// What it is written in.
+        language: SkillLanguage,
+        /// The source.
+        source: String,
+        /// The files it needs.
+        files: Vec<(RelPath, Vec<u8>)>,
+    },
+    /// A past run.
+    Run(ExecutionId),
+}
+
+/// Who will have a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewScope {
+    /// Whoever saves it.
+    User,
+    /// One session, by its id or its principal's name for it; that of the past run where none is named.
+    Session(Option<String>),
+    /// Everybody; for operators.
+    Team,
+}
+
+/// A skill, as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillView {
+    /// Its name.
+    pub name: SkillName,
+    /// How programs call it.
+    pub call: String,
+    /// What it does.
+    pub description: String,
+    /// What it is written in.
+    pub language: SkillLanguage,
+    /// `user`, `team` or `session`.
+    pub scope: &'static str,
+    /// Counted from one.
+    pub version: u32,
+    /// The tools that it needs.
+    pub tools: Vec<String>,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale: Option<String>,
+    /// The JSON Schema of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Value>,
+    /// The JSON Schema of its value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Value>,
+    /// When it was saved.
+    pub saved: String,
+}
+
+/// A skill with its program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillWhole {
+    /// What is said of it.
+    #[serde(flatten)]
+    pub skill: SkillView,
+    /// Its program.
+    pub source: String,
+    /// The files it needs.
+    pub files: Vec<String>,
+}
+
+impl SkillView {
+    fn new(stocked: Stocked, tool: Option<&Tool>) -> SkillView {
+        let Stocked { skill, stale } = stocked;
+        let call = tool.map(|tool| format!("{}.{}", tool.path(), tool.ident));
+        SkillView {
+            call: call.unwrap_or_default(),
+            scope: skill.scope.word(),
+            version: skill.version,
+            saved: skill.saved.to_string(),
+            tools: skill.meta.tools.into_iter().map(|tool| tool.name).collect(),
+            stale,
+            name: skill.meta.name,
+            description: skill.meta.description,
+            language: skill.meta.language,
+            inputs: skill.meta.inputs,
+            outputs: skill.meta.outputs,
+        }
+    }
+}
+
+impl Engine {
+    /// Keeps a skill of `who`; the tools it names, as the front door shows them, are what it needs.
+    pub async fn save_skill(&self, who: Principal, new: NewSkill) -> Result<SkillView, ErrorReport> {
+        let policy = &self.settings.front.as_ref().ok_or_else(closed)?.policy;
+        let name = SkillName::parse(&new.name).map_err(|error| report(&error))?;
+        check_schema("inputs", new.inputs.as_ref())?;
+        check_schema("outputs", new.outputs.as_ref())?;
+        let scope = self.scope_of(who, &new).await?;
+        let skill = match new.program {
+            SkillProgram::Run(execution) => {
+                let promotion = Promotion {
+                    scope,
+                    name,
+                    description: new.description,
+                    inputs: new.inputs,
+                    outputs: new.outputs,
+                    personal: Personal::Refused,
+                };
+                let promoted = promote(&self.store, execution, Some(who), promotion).await;
+                promoted.map_err(|error| unpromoted(&error))?.skill
+            }
+            SkillProgram::Code {
+                language,
+                source,
+                files,
+            } => {
+                if !stands_alone(&source) {
+                    return Err(unpromoted(&PromoteError::StandIns));
+                }
+                let known = self.door().known().await;
+                let meta = SkillMeta {
+                    tools: named(&source, &known.catalog, policy),
+                    policy: Some(policy.digest().to_owned()),
+                    inputs: new.inputs,
+                    outputs: new.outputs,
+                    ..SkillMeta::new(name, new.description, language)
+                };
+                self.keep_skill(scope, meta, SkillBody { source, files }).await?
+            }
+        };
+        self.seen(skill).await
+    }
+
+    async fn keep_skill(&self, scope: SkillScope, meta: SkillMeta, body: SkillBody) -> Result<Skill, ErrorReport> {
+        let skills = self.store.skills();
+        blocking(move || skills.save(scope, meta, body)).await
+    }
+
+    /// A skill as it is shown, marked by what is known of the tools.
+    async fn seen(&self, skill: Skill) -> Result<SkillView, ErrorReport> {
+        let known = self.door().known().await;
+        let tool = super::tool_of(&skill).map_err(|refusal| ErrorReport {
+            code: refusal.code.to_owned(),
+            message: refusal.message,
+            hint: refusal.hint,
+            rule: refusal.rule,
+        })?;
+        let stale = super::required::stale(&skill.meta.tools, &known.catalog);
+        let skill = self.library.told(skill);
+        Ok(SkillView::new(Stocked { skill, stale }, Some(&tool)))
+    }
+
+    /// Who a skill is for.
+    async fn scope_of(&self, who: Principal, new: &NewSkill) -> Result<SkillScope, ErrorReport> {
+        match (&new.scope, &new.program) {
+            (NewScope::User, _) => Ok(SkillScope::User(who)),
+            (NewScope::Team, _) => Ok(SkillScope::Team),
+            (NewScope::Session(Some(called)), _) => self.open_session_called(who, called).map(SkillScope::Session),
+            (NewScope::Session(None), SkillProgram::Run(execution)) => {
+                let found = self.store.execution(*execution).await;
+                let found = found.map_err(|error| ErrorReport {
+                    code: error.code().to_owned(),
+                    message: error.to_string(),
+                    hint: None,
+                    rule: None,
+                })?;
+                let found = found.ok_or_else(|| unpromoted(&PromoteError::Unkept(*execution)))?;
+                let session = self.open_for(who, &Called::Id(found.session))?;
+                Ok(SkillScope::Session(session))
+            }
+            (NewScope::Session(None), SkillProgram::Code { .. }) => Err(unnamed()),
+        }
+    }
+
+    /// The open session that `who` calls so, by its id or name.
+    pub fn open_session_called(&self, who: Principal, called: &str) -> Result<SessionId, ErrorReport> {
+        self.open_for(who, &Called::parse(called).map_err(refused)?)
+    }
+
+    /// A session of `who` that is open.
+    fn open_for(&self, who: Principal, called: &Called) -> Result<SessionId, ErrorReport> {
+        let open = self.sessions.find(who, called);
+        open.map(|open| open.id)
+            .ok_or_else(|| no_session("there is no such open session"))
+    }
+
+    /// The skills that `who` can use, in a session also its own, by name; where something is looked for, the best first.
+    pub async fn skills(
+        &self,
+        who: Principal,
+        session: Option<SessionId>,
+        query: Option<&str>,
+    ) -> Result<Vec<SkillView>, ErrorReport> {
+        let whose = Whose {
+            principal: who,
+            session,
+        };
+        let indexed = self.door().indexed().await;
+        let stock = self.library.stock(whose, indexed.known()).await;
+        let stock = stock.map_err(|error| report(&error))?;
+        for damaged in &stock.damaged {
+            tracing::warn!(skill = %damaged.name, version = damaged.version, why = %damaged.why, "a skill is not as it was saved");
+        }
+        let Some(query) = query.filter(|query| !query.trim().is_empty()) else {
+            return Ok(stock.skills.iter().map(|one| view(&stock, one)).collect());
+        };
+        let search = Search {
+            intents: vec![query.to_owned()],
+            limit: Some(FOUND),
+            ..Search::default()
+        };
+        if stock.skills.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = View::everything(&stock.catalog, stock.index(&indexed.index)).search(&search);
+        let found = found.map_err(|error| ErrorReport {
+            code: "tool.arguments".to_owned(),
+            message: error.to_string(),
+            hint: None,
+            rule: None,
+        })?;
+        let slots = found.intents.into_iter().flat_map(|answer| answer.slots);
+        let names = slots.flat_map(|hit| std::iter::once(hit.tool.name).chain(hit.alike));
+        let skills = names.filter_map(|name| {
+            let short = stock.catalog.get(&name)?.short().to_owned();
+            stock.skills.iter().find(|one| one.skill.meta.name.as_str() == short)
+        });
+        Ok(skills.map(|one| view(&stock, one)).collect())
+    }
+
+    /// A skill that `who` can use, with its program.
+    pub async fn skill(
+        &self,
+        who: Principal,
+        session: Option<SessionId>,
+        name: &str,
+    ) -> Result<SkillWhole, ErrorReport> {
+        let whose = Whose {
+            principal: who,
+            session,
+        };
+        let (skills, wanted) = (self.store.skills(), name.to_owned());
+        let found = blocking(move || skills.find(&whose.scopes(), &wanted, None)).await?;
+        let (skill, body) = found.ok_or_else(|| unknown(name))?;
+        Ok(SkillWhole {
+            skill: self.seen(skill).await?,
+            source: self.library.sight.told(&body.source),
+            files: body.files.iter().map(|(path, _)| path.as_str().to_owned()).collect(),
+        })
+    }
+
+    /// The skills of a session that is over go with it.
+    pub(crate) async fn forget_skills(&self, session: SessionId) {
+        let skills = self.store.skills();
+        if let Err(error) = blocking(move || skills.forget_session(session)).await {
+            tracing::warn!(error = error.message, %session, "skills of a session could not be removed");
+        }
+    }
+
+    /// Removes a skill of `who`, or of everybody, with all its versions.
+    pub async fn remove_skill(&self, who: Principal, scope: &NewScope, name: &str) -> Result<(), ErrorReport> {
+        let scope = match scope {
+            NewScope::User => SkillScope::User(who),
+            NewScope::Team => SkillScope::Team,
+            NewScope::Session(Some(called)) => SkillScope::Session(self.open_session_called(who, called)?),
+            NewScope::Session(None) => return Err(unnamed()),
+        };
+        let name = SkillName::parse(name).map_err(|error| report(&error))?;
+        let skills = self.store.skills();
+        blocking(move || skills.remove(scope, &name)).await
+    }
+}
+
+fn view(stock: &Arc<Stock>, one: &Stocked) -> SkillView {
+    let tool = stock
+        .catalog
+        .resolve(ringfence_policy::SKILLS, one.skill.meta.name.as_str());
+    SkillView::new(one.clone(), tool)
+}
+
+/// The tools that a program names, as they are now: `server.tool`, or a tool's name where only one server that it names has it.
+fn named(source: &str, catalog: &Catalog, policy: &Policy) -> Vec<RequiredTool> {
+    let servers = catalog.servers().iter().filter(|entry| says(source, &entry.ident));
+    let tools: Vec<&Tool> = servers
+        .flat_map(|entry| catalog.tools().get(entry.tools.clone()).unwrap_or_default())
+        .filter(|tool| policy.shows(&tool.name, tool.hints()) && says(source, &tool.ident))
+        .collect();
+    let is_meant = |tool: &&&Tool| {
+        let direct = says(source, &format!("{}.{}", tool.server_ident, tool.ident));
+        let alone = tools.iter().filter(|other| other.ident == tool.ident).count() == 1;
+        direct || (alone && says(source, &format!(".{}", tool.ident)))
+    };
+    let required = |tool: &&Tool| RequiredTool {
+        name: tool.name.as_str().to_owned(),
+        digest: tool.digest.to_string(),
+    };
+    tools.iter().filter(is_meant).map(required).collect()
+}
+
+/// Whether a text has these words, not as part of longer ones.
+fn says(text: &str, words: &str) -> bool {
+    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let starts_with_word = is_word(words.as_bytes().first());
+    text.match_indices(words).any(|(place, _)| {
+        let before = text.as_bytes().get(..place).and_then(<[u8]>::last);
+        let after = text.as_bytes().get(place + words.len());
+        let goes_on = (starts_with_word && is_word(before)) || is_word(after);
+        !goes_on
+    })
+}
+
+/// A schema is one that values can be checked against, whole.
+fn check_schema(what: &str, schema: Option<&Value>) -> Result<(), ErrorReport> {
+    let Some(schema) = schema else { return Ok(()) };
+    let wrong = |why: String| ErrorReport {
+        code: "skill.schema".to_owned(),
+        message: format!("`{what}` is no usable JSON Schema: {why}"),
+        hint: Some(
+            "give an object such as {\"type\":\"object\",\"properties\":{\"since\":{\"type\":\"string\"}}}".to_owned(),
+        ),
+        rule: Some(format!("metadata.{what}")),
+    };
+    if !schema.is_object() {
+        return Err(wrong("it is no object".to_owned()));
+    }
+    let takes_objects = schema.get("type").is_none_or(|kind| kind == "object");
+    if what == "inputs" && !takes_objects {
+        return Err(wrong("a skill takes one object".to_owned()));
+    }
+    match Checker::new(schema) {
+        Ok(checker) => checker.note().map_or(Ok(()), |note| Err(wrong(note.to_owned()))),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, SkillError> + Send + 'static,
+) -> Result<T, ErrorReport> {
+    match tokio::task::spawn_blocking(act).await {
+        Ok(done) => done.map_err(|error| report(&error)),
+        Err(error) => Err(ErrorReport {
+            code: "skill.failed".to_owned(),
+            message: error.to_string(),
+            hint: None,
+            rule: None,
+        }),
+    }
+}
+
+fn report(error: &SkillError) -> ErrorReport {
+    ErrorReport {
+        code: error.code().to_owned(),
+        message: error.to_string(),
+        hint: error.hint().map(str::to_owned),
+        rule: None,
+    }
+}
+
+fn unpromoted(error: &PromoteError) -> ErrorReport {
+    ErrorReport {
+        code: error.code().to_owned(),
+        message: error.to_string(),
+        hint: error.hint().map(str::to_owned),
+        rule: None,
+    }
+}
+
+fn refused(refusal: Refusal) -> ErrorReport {
+    ErrorReport {
+        code: refusal.code.to_owned(),
+        message: refusal.message,
+        hint: refusal.hint,
+        rule: Some(refusal.rule),
+    }
+}
+
+fn unknown(name: &str) -> ErrorReport {
+    ErrorReport {
+        code: "skill.unknown".to_owned(),
+        message: format!("there is no skill `{}`", super::said(name)),
+        hint: Some("list skills to see their names".to_owned()),
+        rule: None,
+    }
+}
+
+fn closed() -> ErrorReport {
+    let closed = crate::error::RunError::Closed;
+    ErrorReport {
+        code: closed.code().to_owned(),
+        message: closed.to_string(),
+        hint: closed.hint().map(str::to_owned),
+        rule: None,
+    }
+}
+
+fn unnamed() -> ErrorReport {
+    no_session("no session is named")
+}
+
+fn no_session(why: &str) -> ErrorReport {
+    ErrorReport {
+        code: "session.unknown".to_owned(),
+        message: format!("a skill of a session needs one that stays open: {why}"),
+        hint: Some("name the `session_id` of an open session, or save with scope `user`".to_owned()),
+        rule: Some("sessions".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

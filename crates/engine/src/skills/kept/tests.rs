@@ -1,0 +1,74 @@
+use ringfence_catalog::{Definition, Hints, Listing};
+use ringfence_policy::{Ceiling, Draft};
+use serde_json::json;
+
+use super::*;
+
+fn catalog() -> Catalog {
+    let server = |name: &str, tools: &[&str]| Listing {
+        server: name.to_owned(),
+        description: String::new(),
+        tools: tools
+            .iter()
+            .map(|tool| Definition {
+                name: (*tool).to_owned(),
+                title: None,
+                description: String::new(),
+                input: json!({ "type": "object" }),
+                output: None,
+                hints: Hints::default(),
+                tags: Vec::new(),
+            })
+            .collect(),
+    };
+    Catalog::new([
+        server("git-hub", &["list_issues", "get_issue", "search"]),
+        server("mail", &["send", "search"]),
+    ])
+}
+
+#[track_caller]
+fn check(source: &str, tools: &[&str]) {
+    let policy = Draft::builtin()
+        .set("tools.rules", "[{ allow: \"git-hub.*\" }, { allow: \"mail.s*\" }]")
+        .map(|draft| draft.under(&Ceiling::own_word()).unwrap())
+        .unwrap();
+    let found = named(source, &catalog(), &policy);
+    let names: Vec<&str> = found.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, tools, "{source}");
+    assert!(found.iter().all(|tool| tool.digest.len() == 64));
+}
+
+#[test]
+fn a_program_needs_the_tools_that_it_names() {
+    check("1 + 1", &[]);
+    check("await tools.git_hub.list_issues({})", &["git-hub.list_issues"]);
+    check(
+        "from tools import git_hub as g\nawait g.get_issue(id=1)",
+        &["git-hub.get_issue"],
+    );
+    check("tools.git_hub.list_issues_of", &[]);
+    check("my_tools.git_hubs.list_issues()", &[]);
+    check(
+        "tools.mail.search({}); tools.git_hub.get_issue({})",
+        &["git-hub.get_issue", "mail.search"],
+    );
+    // Which of two is meant is not known.
+    check("from tools import git_hub as g, mail as m\nm.search()", &[]);
+}
+
+#[test]
+fn a_schema_is_checked_before_it_is_kept() {
+    let check = |what: &str, schema: Value| check_schema(what, Some(&schema)).map_err(|error| error.code);
+    assert_eq!(check("inputs", json!({ "type": "object", "properties": {} })), Ok(()));
+    assert_eq!(check("outputs", json!({ "type": "array" })), Ok(()));
+    for (what, schema) in [
+        ("inputs", json!({ "type": "array" })),
+        ("inputs", json!([])),
+        ("outputs", json!({ "type": "nonsense" })),
+        ("inputs", json!({ "properties": { "a": { "pattern": "(" } } })),
+        ("inputs", json!({ "$ref": "https://example.com/schema" })),
+    ] {
+        assert_eq!(check(what, schema.clone()), Err("skill.schema".to_owned()), "{schema}");
+    }
+}

@@ -1,0 +1,44 @@
+use futures::FutureExt as _;
+
+use super::*;
+
+#[test]
+fn what_a_script_prints_is_json_or_text() {
+    let check = |stdout: &str, value: &str| assert_eq!(printed(stdout), value, "{stdout:?}");
+    check("{\"a\": 1}\n", "{\"a\": 1}");
+    check("12\n", "12");
+    check("two words\n\n", "\"two words\"");
+    check("{\"a\": 1} {}", "\"{\\\"a\\\": 1} {}\"");
+    check("", "\"\"");
+}
+
+#[tokio::test]
+async fn whoever_has_all_their_places_takes_nobody_elses() {
+    let nests = Nests::default();
+    let (one, other) = (Principal::Local(1), Principal::Local(2));
+    let mut taken = Vec::new();
+    for _ in 0..PLACES {
+        taken.push(nests.place(one, 1).await.unwrap());
+    }
+    assert!(nests.place(one, 1).now_or_never().is_none());
+    assert!(nests.place(one, 2).now_or_never().unwrap().is_some());
+    assert!(nests.place(other, 1).now_or_never().unwrap().is_some());
+    taken.pop();
+    assert!(nests.place(one, 1).now_or_never().unwrap().is_some());
+    assert!(nests.place(one, 0).await.is_none());
+    assert!(nests.place(one, DEPTH + 1).await.is_none());
+}
+
+#[tokio::test]
+async fn principals_without_places_are_forgotten_and_others_are_not() {
+    let nests = Nests::default();
+    let mut taken = Vec::new();
+    for _ in 0..PLACES {
+        taken.push(nests.place(Principal::Local(0), 1).await.unwrap());
+    }
+    for who in 1..3 * u32::try_from(MANY).unwrap() {
+        nests.place(Principal::Local(who), 1).await.unwrap();
+    }
+    assert!(lock(&nests.0).len() <= MANY);
+    assert!(nests.place(Principal::Local(0), 1).now_or_never().is_none());
+}

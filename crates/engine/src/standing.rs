@@ -1,0 +1,344 @@
+//! Answers given for good: `rules.yaml` in the data folder. Ringfence writes it, a person may edit it; the policy files of users
+//! are never touched.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, Kind, SessionId};
+use ringfence_policy::{Hints, History, Policy, StandingRule, StandingRules, ToolName, Verdict};
+use ringfence_store::{Approval, ApprovalState, Question, ReadError, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::MutexGuard;
+
+use crate::approvals::{self, AnswerError, Say, Settled, kept_policy, policy_of};
+use crate::engine::lock;
+
+/// Bytes of an argument that a rule repeats.
+const MOST_ARGUMENT: usize = 1024;
+/// Bytes of the file.
+const MOST: u64 = 1 << 20;
+/// How long another process that writes the rules is waited for, and how often it is looked.
+const PATIENCE: Duration = Duration::from_secs(5);
+const A_MOMENT: Duration = Duration::from_millis(10);
+/// How long those who write here are waited for, each of whom may wait so long for another process.
+const QUEUE: Duration = Duration::from_secs(30);
+
+/// The rules as they are now, read again when the file is another.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    path: PathBuf,
+    read: Arc<Mutex<(Option<Stamp>, StandingRules)>>,
+}
+
+/// By what a file is told from another.
+type Stamp = (SystemTime, u64);
+
+impl Standing {
+    pub(crate) fn new(home: &Path) -> Standing {
+        Standing {
+            path: path(home),
+            read: Arc::default(),
+        }
+    }
+
+    /// The rules. A file that cannot be read has none: people are asked again.
+    pub(crate) fn rules(&self) -> StandingRules {
+        let stamp = fs::metadata(&self.path)
+            .ok()
+            .and_then(|found| Some((found.modified().ok()?, found.len())));
+        let mut read = lock(&self.read);
+        if stamp.is_none() {
+            *read = (None, StandingRules::default());
+        } else if read.0 != stamp {
+            let rules = read_text(&self.path).and_then(|text| {
+                StandingRules::parse(&text)
+                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+            });
+            let rules = rules.unwrap_or_else(|error| {
+                tracing::warn!(file = %self.path.display(), %error, "answers given for good cannot be read; people are asked again");
+                StandingRules::default()
+            });
+            *read = (stamp, rules);
+        }
+        read.1.clone()
+    }
+}
+
+fn path(home: &Path) -> PathBuf {
+    home.join(StandingRules::FILE)
+}
+
+fn intent_path(home: &Path) -> PathBuf {
+    home.join("rules.intent")
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    match fs::metadata(path) {
+        Ok(found) if found.len() > MOST => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB")),
+        Ok(_) => fs::read_to_string(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What an answer for good would write, and change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Preview {
+    /// The rule.
+    pub rule: Value,
+    /// What it changes, in words.
+    pub changes: Vec<String>,
+    /// The file it goes into.
+    pub file: PathBuf,
+}
+
+/// A rule that is about to be written.
+struct Draft {
+    rule: StandingRule,
+    changes: Vec<String>,
+}
+
+/// What answering a question for good would change. `when` are its conditions; without, these very arguments.
+pub async fn preview(store: &Store, home: &Path, id: ApprovalId, when: Option<&Value>) -> Result<Preview, AnswerError> {
+    let approval = found(store, id).await?;
+    let draft = draft(store, home, &approval, when, "you").await?;
+    Ok(Preview {
+        rule: serde_json::to_value(&draft.rule).unwrap_or(Value::Null),
+        changes: draft.changes,
+        file: path(home),
+    })
+}
+
+/// What an answer for good is about to write: kept from before the answer counts until the rule is in its place, so that whoever
+/// comes after a crash knows what is missing.
+#[derive(Debug, Serialize, Deserialize)]
+struct Intent {
+    question: ApprovalId,
+    rule: StandingRule,
+}
+
+/// Approves a question and calls like it, from here on. Both or neither: what broke off between is completed by whoever writes next,
+/// by the same answer given again, or by the next start.
+pub async fn answer(
+    store: &Store,
+    home: &Path,
+    id: ApprovalId,
+    say: Say,
+    when: Option<&Value>,
+) -> Result<Settled, AnswerError> {
+    let _turn = turn(home).await?;
+    let completed = complete(store, home).await;
+    let approval = found(store, id).await?;
+    let say = Say {
+        scope: ApprovalScope::Always,
+        ..say
+    };
+    if approval.state != ApprovalState::Pending {
+        // What was answered before stands, and so does what it wrote.
+        let settled = approvals::answer(store, id, say).await?;
+        completed.map_err(AnswerError::Unplaced)?;
+        return Ok(settled);
+    }
+    completed.map_err(AnswerError::File)?;
+    let rule = draft(store, home, &approval, when, &say.by.to_string()).await?.rule;
+    let intent = json!(Intent { question: id, rule }).to_string();
+    write(&intent_path(home), &intent).map_err(AnswerError::File)?;
+    let settled = approvals::answer(store, id, say).await;
+    let completed = complete(store, home).await;
+    let settled = settled?;
+    completed.map_err(AnswerError::Unplaced)?;
+    Ok(settled)
+}
+
+/// Completes what a process that died left between an answer and its rule.
+pub(crate) async fn recover(store: &Store, home: &Path) -> Result<(), AnswerError> {
+    if !intent_path(home).exists() {
+        return Ok(());
+    }
+    let _turn = turn(home).await?;
+    complete(store, home).await.map_err(AnswerError::File)
+}
+
+/// Puts the rule of an answer that was taken in its place; that of one that was not is dropped.
+async fn complete(store: &Store, home: &Path) -> io::Result<()> {
+    let left = intent_path(home);
+    let text = match fs::read_to_string(&left) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // One that is not whole was not yet written when its process died, so nothing was answered.
+    if let Ok(intent) = serde_json::from_str::<Intent>(&text) {
+        let approval = match store.approval(intent.question).await {
+            Ok(approval) => approval,
+            // Its session was removed, and whatever was said in it.
+            Err(ReadError::Sealed { .. }) => None,
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        let said = approval.and_then(|approval| approval.answer);
+        if said.is_some_and(|(said, _)| said.approve && said.scope == ApprovalScope::Always) {
+            place(home, &intent.rule)?;
+        }
+    }
+    fs::remove_file(&left)
+}
+
+/// Writes a rule into the file, all of it or nothing.
+fn place(home: &Path, rule: &StandingRule) -> io::Result<()> {
+    let text = StandingRules::append(&read_text(&path(home))?, rule);
+    let text = text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+    let new = path(home).with_extension("new");
+    write(&new, &text)?;
+    fs::rename(&new, path(home))
+}
+
+async fn found(store: &Store, id: ApprovalId) -> Result<Approval, AnswerError> {
+    let found = store.approval(id).await.map_err(AnswerError::Read)?;
+    found.ok_or(AnswerError::Unknown(id))
+}
+
+/// Held while the rules are written.
+struct Turn {
+    /// Against other processes.
+    _there: File,
+    /// Against others here, in the order in which they came.
+    _here: MutexGuard<'static, ()>,
+}
+
+/// Who writes the rules in this process: one at a time, whatever the data folder.
+static WRITING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// One who writes at a time. Nobody is held up in a thread: whoever has the turn needs it to go on.
+async fn turn(home: &Path) -> Result<Turn, AnswerError> {
+    let queued = tokio::time::timeout(QUEUE, WRITING.lock()).await;
+    let here = queued.map_err(|_| AnswerError::Busy)?;
+    let there = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(home.join("run").join("rules.lock"))
+        .map_err(AnswerError::File)?;
+    let waited = tokio::time::timeout(PATIENCE, locked(&there)).await;
+    waited.map_err(|_| AnswerError::Busy)?.map_err(AnswerError::File)?;
+    Ok(Turn {
+        _there: there,
+        _here: here,
+    })
+}
+
+async fn locked(file: &File) -> io::Result<()> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(A_MOMENT).await,
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+async fn draft(
+    store: &Store,
+    home: &Path,
+    approval: &Approval,
+    when: Option<&Value>,
+    by: &str,
+) -> Result<Draft, AnswerError> {
+    let question = &approval.question;
+    if question.why != AskReason::Rule {
+        // It is about this one call or this one change of a tool, and a rule would never be looked up for it.
+        return Err(AnswerError::Once(question.why));
+    }
+    let unruly = |why: String| AnswerError::Rule(why);
+    let tool: ToolName = question
+        .tool
+        .parse()
+        .map_err(|_| unruly(format!("`{}` is no tool's name", question.tool)))?;
+    let arguments: Value = serde_json::from_str(&question.arguments)
+        .map_err(|error| unruly(format!("the arguments are not JSON: {error}")))?;
+    let these = match when {
+        Some(when) => when.clone(),
+        // A rule outlives its session: personal data is written into it by no one but a person.
+        None if question.masked.is_some() => {
+            let why = "its arguments hold personal data or a secret, which a rule would keep: say the conditions with `where`";
+            return Err(unruly(why.to_owned()));
+        }
+        None => Value::Object(exactly(&arguments)?),
+    };
+    let rule = StandingRule::new(&tool, Some(&these)).map_err(|error| unruly(error.to_string()))?;
+    // These very arguments, unless other conditions are said.
+    let rule = if when.is_none() { rule.only() } else { rule };
+    let rule = rule.said(format!("{:.0}", Timestamp::now()), by);
+    if !rule.answers(&tool, &arguments) {
+        return Err(unruly("the conditions do not hold for this very call".to_owned()));
+    }
+    let text = read_text(&path(home)).map_err(AnswerError::File)?;
+    let before = StandingRules::parse(&text).map_err(|error| unruly(error.to_string()))?;
+    let text = StandingRules::append(&text, &rule).map_err(|error| unruly(error.to_string()))?;
+    let after = StandingRules::parse(&text).map_err(|error| unruly(error.to_string()))?;
+    let policy = asking_policy(store, question).await?.with_standing(after.clone());
+    let hints = question.grounds.hints.unwrap_or(Hints::none());
+    let history = called(store, question.session).await?;
+    let decision = policy.tool(tool.as_str(), hints, &arguments, &history);
+    if decision.verdict() != Verdict::Allow {
+        return Err(AnswerError::Ceiling(decision.rule().to_string()));
+    }
+    let changes = before.diff(&after).into_iter().map(|change| change.sentence).collect();
+    Ok(Draft { rule, changes })
+}
+
+/// The policy that asked, or that of its session where it is not kept.
+async fn asking_policy(store: &Store, question: &Question) -> Result<Policy, AnswerError> {
+    if let Some(digest) = &question.grounds.policy
+        && let Some(policy) = kept_policy(store, digest).await?
+    {
+        return Ok(policy);
+    }
+    let policy = policy_of(store, question.session).await?;
+    policy.ok_or(AnswerError::Ended(question.id))
+}
+
+/// The tools that a session has called: what is above its policy may ask after them.
+async fn called(store: &Store, session: SessionId) -> Result<History, AnswerError> {
+    let mut history = History::new();
+    for record in store.show(session).await.map_err(AnswerError::Read)? {
+        if let Ok(event) = record.event()
+            && let Kind::CallStarted { tool, .. } = &event.kind
+            && let Ok(tool) = tool.as_str().parse()
+        {
+            history.record(tool);
+        }
+    }
+    Ok(history)
+}
+
+/// Conditions that hold for these arguments only.
+fn exactly(arguments: &Value) -> Result<Map<String, Value>, AnswerError> {
+    let mut conditions = Map::new();
+    for (name, value) in arguments.as_object().into_iter().flatten() {
+        if value.to_string().len() > MOST_ARGUMENT {
+            let why =
+                format!("argument `{name}` is too long to be repeated in a rule: say the conditions with `where`");
+            return Err(AnswerError::Rule(why));
+        }
+        conditions.insert(name.clone(), json!({ "equals": value }));
+    }
+    Ok(conditions)
+}

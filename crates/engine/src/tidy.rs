@@ -1,0 +1,229 @@
+//! Files that are kept no longer: past their time, removed on request, or of a session that is over. A little at a time, and each
+//! written down before it goes.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use ringfence_journal::{Event, Kind, RecordError, Recorder as _, SessionId, Status, Text};
+use ringfence_sandbox::folder;
+use ringfence_store::AdoptError;
+
+use crate::asker::unread;
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::sweep;
+use crate::workspace::blocking;
+
+/// How much is swept at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    sessions: u32,
+    entries: u64,
+}
+
+impl Share {
+    /// While a command waits for its start.
+    pub(crate) const START: Share = Share {
+        sessions: 8,
+        entries: 5_000,
+    };
+    /// While serving.
+    pub(crate) const MINUTE: Share = Share {
+        sessions: 64,
+        entries: 500_000,
+    };
+}
+
+impl Engine {
+    /// Removes what is past its time.
+    pub(crate) async fn sweep_workspaces(&self, share: Share) {
+        match self.store.workspaces_over(Timestamp::now(), share.sessions).await {
+            Ok(over) => {
+                for id in over {
+                    if let Err(error) = self.sweep_kept(id).await {
+                        tracing::warn!(%id, error = error.chain(), "what a session kept too long could not be removed");
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot look for what is kept too long"),
+        }
+        if let Err(error) = self.take_out_trash(share.entries).await {
+            tracing::warn!(error = error.chain(), "what is kept no longer could not be removed");
+        }
+    }
+
+    /// Removes what a session keeps that was past its time when somebody looked: it may have been used since.
+    async fn sweep_kept(&self, id: SessionId) -> Result<(), RunError> {
+        if self.adopted(id).await? && !self.drop_over(id).await? {
+            self.leave_owned(id).await;
+        }
+        Ok(())
+    }
+
+    /// Ends a session that no process has, and removes the files that it keeps. False: a process has it, or it is over.
+    async fn drop_kept(&self, id: SessionId, why: &str) -> Result<bool, RunError> {
+        let is_ours = self.adopted(id).await?;
+        if is_ours {
+            self.drop_owned(id, why).await?;
+        }
+        Ok(is_ours)
+    }
+
+    /// Takes a session that no process has. False: a process has it, or it is over.
+    async fn adopted(&self, id: SessionId) -> Result<bool, RunError> {
+        match self.store.adopt_session(&self.lease, id).await {
+            Ok(()) => Ok(true),
+            Err(AdoptError::Record(error)) => Err(error.into()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Ends a session that this process has, and in which nothing runs, if its files are past their time. False: they are not.
+    pub(crate) async fn drop_over(&self, id: SessionId) -> Result<bool, RunError> {
+        let is_over = self.store.workspace_is_over(id, Timestamp::now()).await;
+        let is_over = match is_over {
+            Ok(is_over) => is_over,
+            Err(error) => {
+                self.leave_owned(id).await;
+                return Err(unread(error).into());
+            }
+        };
+        if is_over {
+            self.drop_owned(id, "keep_for").await?;
+        }
+        Ok(is_over)
+    }
+
+    /// Leaves a session to the next process after something failed, or nothing was to be done.
+    pub(crate) async fn leave_owned(&self, id: SessionId) {
+        match self.store.park_session(id).await {
+            // One that is over already has nobody.
+            Ok(()) | Err(RecordError::NotOwned { .. }) => {}
+            Err(error) => tracing::warn!(%id, %error, "a session could not be left"),
+        }
+    }
+
+    /// Ends a session that this process has, and in which nothing runs; one that cannot be ended is left.
+    async fn drop_owned(&self, id: SessionId, why: &str) -> Result<(), RunError> {
+        let ended = self.end_owned(id, why).await;
+        if ended.is_err() {
+            self.leave_owned(id).await;
+        }
+        ended
+    }
+
+    async fn end_owned(&self, id: SessionId, why: &str) -> Result<(), RunError> {
+        self.store.end_unfinished(id, Status::Lost).await?;
+        let row = self.store.session(id).await.map_err(unread)?;
+        let held = row.as_ref().and_then(|row| row.workspace.as_ref());
+        let (bytes, files) = held.map_or((0, 0), |held| (held.bytes, held.files));
+        let policy = match &row {
+            Some(row) => self.restored(&row.policy_digest).await.ok(),
+            None => None,
+        };
+        let mounts = policy.iter().flat_map(|policy| &policy.fs().mounts);
+        let removed = Kind::WorkspaceRemoved {
+            mounts: mounts
+                .filter(|mount| mount.keep)
+                .map(|mount| Text::clean(mount.path.as_str()))
+                .collect(),
+            why: Text::clean(why),
+            bytes,
+            files,
+        };
+        self.note(id, removed).await?;
+        let reason = Text::clean(match why {
+            "keep_for" => "it was not used for as long as it is kept",
+            _ => "removed",
+        });
+        self.note(id, Kind::SessionClosed { reason }).await?;
+        let (from, trash) = (self.kept_folder(id), self.trash());
+        self.remove_scratch(&self.folders(id));
+        blocking(move || throw_away(&from, &trash, id)).await
+    }
+
+    /// Ends a session on request and removes all that it keeps; what runs in it was ended before. False: a process has it.
+    pub async fn remove_kept(&self, id: SessionId) -> Result<bool, RunError> {
+        let mut gone = self.drop_kept(id, "removed on request").await?;
+        if !gone && sweep::after_the_dead(&self.store).await.is_ok() {
+            gone = self.drop_kept(id, "removed on request").await?;
+        }
+        if gone {
+            let own = self.trash().join(id.to_string());
+            blocking(move || folder::remove(&own, &mut { u64::MAX })).await?;
+            self.take_out_trash(u64::MAX).await?;
+        }
+        Ok(gone)
+    }
+
+    /// An event of a session, and of no execution.
+    pub(crate) async fn note(&self, id: SessionId, kind: Kind) -> Result<(), RunError> {
+        self.store.record(Event::host(id, None, kind)).await?;
+        Ok(())
+    }
+
+    fn trash(&self) -> PathBuf {
+        self.settings.home.join("trash")
+    }
+
+    /// Goes on with removing what nobody keeps: also folders of sessions that ended while their process died.
+    async fn take_out_trash(&self, entries: u64) -> Result<(), RunError> {
+        let (kept, trash) = (self.settings.home.join("workspaces"), self.trash());
+        let there = blocking(move || named(&kept)).await?;
+        if !there.is_empty() {
+            let known = self.store.kept_sessions().await.map_err(unread)?;
+            for id in there.into_iter().filter(|id| !known.contains(id)) {
+                let (from, trash) = (self.kept_folder(id), self.trash());
+                if let Err(error) = blocking(move || throw_away(&from, &trash, id)).await {
+                    stays(id, &error.chain());
+                }
+            }
+        }
+        blocking(move || {
+            let mut left = entries;
+            for id in named(&trash)? {
+                if let Err(error) = folder::remove(&trash.join(id.to_string()), &mut left) {
+                    stays(id, &error.to_string());
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// One that cannot be removed keeps no other from it.
+fn stays(id: SessionId, error: &str) {
+    tracing::warn!(%id, error, "what a session kept could not be removed; it is tried again");
+}
+
+/// The folders of sessions in a folder.
+fn named(folder: &Path) -> std::io::Result<Vec<SessionId>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        found.extend(
+            entry?
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<SessionId>().ok()),
+        );
+    }
+    Ok(found)
+}
+
+/// Out of the way at once; how long removing takes is of no matter then.
+fn throw_away(from: &Path, trash: &Path, id: SessionId) -> std::io::Result<()> {
+    std::fs::create_dir_all(trash)?;
+    match std::fs::rename(from, trash.join(id.to_string())) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,561 @@
+//! Sessions whose files outlive their process: how one is opened, found again by its principal, and left to the next.
+//!
+//! Such a session stays open in the journal without a process. Whoever goes on with it takes it for itself first: two processes
+//! never have it at once, and one that dies loses it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ringfence_journal::{ExecutionId, Kind, NoEntropy, Principal, RecordError, SessionId, Status, Text};
+use ringfence_policy::{Ceiling, Clean, Policy};
+use ringfence_sandbox::{Held, Spec, folder};
+use ringfence_store::{AdoptError, Keeping, Session as Row};
+
+use crate::ask::{fixed, over_ceiling};
+use crate::asker::unread;
+use crate::attempt::{Attempt, Company};
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::execution::Execution;
+use crate::refusal::Refusal;
+use crate::request::RunCode;
+use crate::session::{Called, Open, Opening, Place, Session};
+use crate::sweep;
+use crate::words::Live;
+
+/// Sessions of one principal that keep files.
+const MOST_KEPT: u64 = 64;
+
+/// What a session keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// What its principal calls the session.
+    pub(crate) name: Option<String>,
+    /// For how long, after it was last used.
+    pub(crate) keep: Duration,
+    /// Where its files are.
+    pub(crate) folder: PathBuf,
+    /// The host's number of the user that its programs are, if that is not the only one.
+    pub(crate) user: Option<u32>,
+}
+
+impl Kept {
+    pub(crate) fn keeping(&self) -> Keeping {
+        Keeping {
+            name: self.name.clone(),
+            keep: self.keep,
+        }
+    }
+}
+
+/// Where the places on disk of a session are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Disk<'a> {
+    /// Those that end with it.
+    pub(crate) folders: &'a Path,
+    /// Those that do not.
+    pub(crate) kept: Option<&'a Kept>,
+}
+
+impl<'a> Disk<'a> {
+    /// A session that keeps nothing.
+    pub(crate) fn passing(folders: &'a Path) -> Disk<'a> {
+        Disk { folders, kept: None }
+    }
+}
+
+/// Why a request has no session.
+#[derive(Debug)]
+pub(crate) enum NoSeat {
+    /// It may not have it.
+    Refused(Refusal),
+    /// It could not be looked for, or taken.
+    Failed(RunError),
+}
+
+impl From<Refusal> for NoSeat {
+    fn from(refusal: Refusal) -> NoSeat {
+        NoSeat::Refused(refusal)
+    }
+}
+
+impl From<RunError> for NoSeat {
+    fn from(error: RunError) -> NoSeat {
+        NoSeat::Failed(error)
+    }
+}
+
+impl From<RecordError> for NoSeat {
+    fn from(error: RecordError) -> NoSeat {
+        NoSeat::Failed(error.into())
+    }
+}
+
+impl From<NoEntropy> for NoSeat {
+    fn from(error: NoEntropy) -> NoSeat {
+        NoSeat::Failed(error.into())
+    }
+}
+
+/// Whether files outlive the process of a session under this policy.
+pub(crate) fn keeps(policy: &Policy) -> bool {
+    policy.fs().mounts.iter().any(|mount| mount.keep)
+}
+
+/// For how long, where all places say the same.
+fn keep_for(policy: &Policy) -> Result<Option<Duration>, Refusal> {
+    let mut kept = policy.fs().mounts.iter().filter(|mount| mount.keep);
+    let Some(first) = kept.next() else { return Ok(None) };
+    match kept.find(|mount| mount.keep_for != first.keep_for) {
+        None => Ok(Some(first.keep_for)),
+        Some(other) => Err(Refusal {
+            code: "policy.keep_for",
+            message: format!("`{}` and `{}` are kept for different times", first.path, other.path),
+            rule: format!("fs.mounts[{}].keep_for", other.path),
+            hint: Some("all places of a session are kept together: write the same `keep_for` for each".to_owned()),
+        }),
+    }
+}
+
+impl Engine {
+    /// Where the files are that a session keeps.
+    pub(crate) fn kept_folder(&self, session: SessionId) -> PathBuf {
+        self.settings.home.join("workspaces").join(session.to_string())
+    }
+
+    /// What a new session of `who` keeps under this policy, and whether it may.
+    pub(crate) async fn keeping(
+        &self,
+        who: Principal,
+        id: SessionId,
+        policy: &Policy,
+        name: Option<&str>,
+    ) -> Result<Option<Kept>, NoSeat> {
+        let Some(keep) = keep_for(policy)? else { return Ok(None) };
+        if self.store.workspace_count(who).await.map_err(unread)? >= MOST_KEPT {
+            return Err(NoSeat::Refused(Refusal {
+                code: "limit.workspaces",
+                message: format!("{MOST_KEPT} sessions keep files already"),
+                rule: "fs.mounts.keep".to_owned(),
+                hint: Some("go on in one of them, or remove one with `ringfence session rm ID`".to_owned()),
+            }));
+        }
+        let user = ringfence_sandbox::lasting_user()
+            .map_err(|error| RunError::Launch(ringfence_sandbox::LaunchError::Ready(error)))?;
+        Ok(Some(Kept {
+            name: name.map(str::to_owned),
+            keep,
+            folder: self.kept_folder(id),
+            user,
+        }))
+    }
+
+    /// A session of `who` that keeps files and that this process does not have, taken for this process. None: there is none.
+    pub(crate) async fn reopen(
+        &self,
+        who: Principal,
+        called: &Called,
+        ceiling: Option<&Ceiling>,
+    ) -> Result<Option<Arc<Open>>, NoSeat> {
+        let found = match called {
+            Called::Id(id) => self.store.session(*id).await,
+            Called::Name(name) => self.store.session_named(who, name).await,
+        };
+        let is_mine = |row: &Row| row.principal == who && row.state == ringfence_journal::SessionState::Open;
+        let Some(row) = found.map_err(unread)?.filter(is_mine) else {
+            return Ok(None);
+        };
+        if row.workspace.is_none() {
+            return Ok(None);
+        }
+        self.enter(&row).await?;
+        // Only now nobody else uses it.
+        if self.drop_over(row.id).await? {
+            return Ok(None);
+        }
+        match self.reopened(&row, ceiling).await {
+            Ok(open) => Ok(Some(open)),
+            Err(error) => {
+                self.leave_owned(row.id).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a session for this process, or says who has it.
+    async fn enter(&self, row: &Row) -> Result<(), NoSeat> {
+        let id = row.id;
+        let mut entered = self.store.enter_session(&self.lease, id).await;
+        if matches!(entered, Err(AdoptError::Owned { .. })) {
+            // Whoever had it may be dead.
+            if let Err(error) = sweep::after_the_dead(&self.store).await {
+                tracing::warn!(%error, "what a neighbour left could not be swept");
+            }
+            entered = self.store.enter_session(&self.lease, id).await;
+        }
+        match entered {
+            Ok(()) => Ok(()),
+            Err(AdoptError::Owned { .. }) => Err(self.busy(id).await?.into()),
+            Err(AdoptError::Unfinished { execution, .. }) => Err(waits(row, execution).into()),
+            Err(AdoptError::Record(error)) => Err(error.into()),
+            Err(_) => Err(unknown(id).into()),
+        }
+    }
+
+    /// What somebody is told who wants a session that another process has.
+    pub(crate) async fn busy(&self, id: SessionId) -> Result<Refusal, RunError> {
+        let row = self.store.session(id).await.map_err(unread)?;
+        let holder = row.as_ref().and_then(|row| row.lease);
+        let holder = holder.and_then(|lease| self.store.holder(lease));
+        let who = holder.map_or_else(
+            || "another process".to_owned(),
+            |holder| format!("process {}", holder.pid),
+        );
+        let since = row.as_ref().and_then(|row| row.workspace.as_ref());
+        let since = since.map_or_else(String::new, |workspace| format!(" since {}", short(workspace.taken)));
+        Ok(Refusal {
+            code: "session.busy",
+            message: format!(
+                "{who} uses session `{}`{since}",
+                row.as_ref().map_or_else(|| id.to_string(), title)
+            ),
+            rule: "sessions".to_owned(),
+            hint: Some(format!(
+                "try again when it is done, run in another session, or end what runs there: `ringfence session stop {id}`"
+            )),
+        })
+    }
+
+    /// A session that this process has by now, as it was left.
+    async fn reopened(&self, row: &Row, ceiling: Option<&Ceiling>) -> Result<Arc<Open>, NoSeat> {
+        let id = row.id;
+        let held = self.restored(&row.policy_digest).await?;
+        let policy = match ceiling {
+            Some(ceiling) if !self.is_front_policy(&held) => {
+                Arc::new(held.to_draft().under(ceiling).map_err(|error| over_ceiling(&error))?)
+            }
+            _ => Arc::clone(&held),
+        };
+        let (past, generation) = self.remembered((id, row.principal), &policy).await?;
+        let kept = self.kept_of(row, &policy)?;
+        let folders = self.folders(id);
+        let disk = Disk {
+            folders: &folders,
+            kept: Some(&kept),
+        };
+        let spec = self.spec(&policy, disk, false)?;
+        let held_now = count(&spec).await?;
+        let opening = Opening {
+            id,
+            enforcement: self.enforcement(&spec, &policy),
+            rules: self.ruled(id, held, generation),
+            spec,
+            folders,
+            screen: self.screen_of(id).await?,
+            kept: Some(kept),
+            place: Place::Bare,
+        };
+        let opened = Kind::WorkspaceOpened {
+            bytes: held_now.bytes,
+            files: held_now.files,
+        };
+        self.note(id, opened).await?;
+        let name = row.workspace.as_ref().and_then(|workspace| workspace.name.clone());
+        let open = self.sessions.take_over(row.principal, name.as_deref(), opening, past);
+        if let Err(error) = self.rule_by(&open, policy).await {
+            // Whoever found it meanwhile is told that it is gone.
+            self.sessions.take(id);
+            if let Place::Stands(sandbox) = std::mem::replace(&mut *open.place.lock().await, Place::Gone) {
+                sandbox.end().await.map_err(RunError::from)?;
+            }
+            return Err(error.into());
+        }
+        Ok(open)
+    }
+
+    fn is_front_policy(&self, policy: &Policy) -> bool {
+        let front = self.settings.front.as_ref();
+        front.is_some_and(|front| front.policy.digest() == policy.digest())
+    }
+
+    /// What a session keeps that was opened before.
+    pub(crate) fn kept_of(&self, row: &Row, policy: &Policy) -> Result<Kept, Refusal> {
+        Ok(Kept {
+            name: row.workspace.as_ref().and_then(|workspace| workspace.name.clone()),
+            keep: keep_for(policy)?.unwrap_or_default(),
+            folder: self.kept_folder(row.id),
+            user: row.uid,
+        })
+    }
+
+    /// Runs a command's request in a session whose files stay.
+    pub(crate) async fn run_kept(&self, request: RunCode, live: &mut dyn Live) -> Result<Execution, RunError> {
+        let execution = ExecutionId::generate()?;
+        let (who, policy) = (self.settings.principal, Arc::clone(&request.policy));
+        let open = match Box::pin(self.own_seat(who, &request)).await {
+            Ok(open) => open,
+            Err(NoSeat::Failed(error)) => return Err(error),
+            Err(NoSeat::Refused(refusal)) => {
+                let id = SessionId::generate()?;
+                let session = Session::new((id, execution), who, policy, self.folders(id));
+                return self.refuse(session, refusal).await;
+            }
+        };
+        let (_switch, mut stop) = self.switch(open.id);
+        let stop = &mut stop;
+        let mut company = Company { live, stop, run: None };
+        // The command's policy is the user's own word, and nobody changes it meanwhile.
+        let session = Session {
+            rules: None,
+            ..open.session(execution, Arc::clone(&policy), policy)
+        };
+        let ran = Box::pin(self.run_open(&open, session, request, Attempt::first(), &mut company)).await;
+        if matches!(ran, Err(RunError::Left)) {
+            self.sessions.take(open.id);
+            return ran;
+        }
+        let left = self.close_open(open.id, "done").await;
+        let ran = ran?;
+        left?;
+        Ok(ran)
+    }
+
+    /// The session of a command.
+    async fn own_seat(&self, who: Principal, request: &RunCode) -> Result<Arc<Open>, NoSeat> {
+        let called = request.session.as_deref().map(Called::parse).transpose()?;
+        let policy = &request.policy;
+        if let Some(called) = &called
+            && let Some(open) = self.reopen(who, called, None).await?
+        {
+            let checked = self.joined(&open, policy, request.require_hard).await;
+            return match checked {
+                Ok(()) => Ok(open),
+                Err(error) => {
+                    self.close_open(open.id, "done").await?;
+                    Err(error)
+                }
+            };
+        }
+        let name = match called {
+            Some(Called::Id(id)) => return Err(unknown(id).into()),
+            Some(Called::Name(name)) => Some(name),
+            None => None,
+        };
+        let id = SessionId::generate()?;
+        let Some(kept) = self.keeping(who, id, policy, name.as_deref()).await? else {
+            return Err(not_kept(name.as_deref()).into());
+        };
+        let opening = self.opening(id, Arc::clone(policy), Some(kept), request.require_hard)?;
+        Ok(self
+            .sessions
+            .add(who, name.as_deref(), opening, self.tenants.past(who))?)
+    }
+
+    /// A command's policy, in a session that was there before.
+    async fn joined(&self, open: &Open, policy: &Arc<Policy>, require_hard: bool) -> Result<(), NoSeat> {
+        fixed(&open.rules.policy(), policy)?;
+        let disk = Disk {
+            folders: &open.folders,
+            kept: open.kept.as_ref(),
+        };
+        self.spec(policy, disk, require_hard)?;
+        self.rule_by(open, Arc::clone(policy)).await?;
+        Ok(())
+    }
+
+    /// Leaves a session to the next process. Nothing runs in it any more.
+    pub(crate) async fn park(&self, open: &Open) -> Result<(), RunError> {
+        self.remove_scratch(&open.folders);
+        let counted = self.note_held(open.id, &open.spec).await;
+        self.store.park_session(open.id).await?;
+        counted
+    }
+
+    /// Notes how much a session keeps.
+    pub(crate) async fn note_held(&self, id: SessionId, spec: &Arc<Spec>) -> Result<(), RunError> {
+        let held = count(spec).await?;
+        Ok(self.store.note_workspace(id, held.bytes, held.files).await?)
+    }
+
+    /// After an execution: places that are emptied once one completed, and how much there is.
+    pub(crate) async fn after_run(&self, open: &Open, session: &Session, status: Status) -> Result<(), RunError> {
+        if open.kept.is_none() {
+            return Ok(());
+        }
+        if status == Status::Completed {
+            self.clean(open, session).await?;
+        }
+        self.note_held(open.id, &open.spec).await
+    }
+
+    async fn clean(&self, open: &Open, session: &Session) -> Result<(), RunError> {
+        let mounts = session.policy.fs().mounts.iter();
+        let mounts = mounts.filter(|mount| mount.keep && mount.clean == Clean::OnComplete);
+        let mut cleaned = Vec::new();
+        let mut all = Held::default();
+        for mount in mounts {
+            let place = open.spec.kept().find(|place| place.path == mount.path.as_str());
+            let Some(place) = place else { continue };
+            let held = folder::count(place.folder, ALL).map_err(RunError::Workspace)?;
+            if held.files > 0 {
+                all = all.and(held);
+                cleaned.push((mount.path.as_str(), place.folder.to_owned()));
+            }
+        }
+        if cleaned.is_empty() {
+            return Ok(());
+        }
+        let kind = Kind::WorkspaceRemoved {
+            mounts: cleaned.iter().map(|(path, _)| Text::clean(path)).collect(),
+            why: Text::clean("clean: on_complete"),
+            bytes: all.bytes,
+            files: all.files,
+        };
+        self.record(session, kind).await?;
+        let folders: Vec<PathBuf> = cleaned.into_iter().map(|(_, folder)| folder).collect();
+        emptied(folders).await
+    }
+
+    /// What keeps a session from beginning with what it has: each place may have been left above its quota by an execution that
+    /// was ended for that, and may shrink again; but not without end.
+    pub(crate) async fn too_full(&self, spec: &Arc<Spec>) -> Result<Option<Refusal>, RunError> {
+        let spec = Arc::clone(spec);
+        blocking(move || {
+            for place in spec.kept() {
+                let most = place.most.and(place.most);
+                let held = folder::count(place.folder, most)?;
+                if held.exceeds(&most) {
+                    return Ok(Some(Refusal {
+                        code: "limit.disk",
+                        message: format!("what is kept in `{}` is far more than its quota", place.path),
+                        rule: format!("fs.mounts[{}].quota", place.path),
+                        hint: Some("remove it with `ringfence session rm ID`, and begin in a new session".to_owned()),
+                    }));
+                }
+            }
+            Ok(None)
+        })
+        .await
+    }
+
+    /// Whether what a session keeps can be put back as it is now, from what is kept of an execution.
+    pub(crate) async fn can_be_put_back(&self, spec: &Arc<Spec>) -> Result<bool, RunError> {
+        let spec = Arc::clone(spec);
+        blocking(move || {
+            for place in spec.kept() {
+                let is_plain = if place.path == "/workspace" {
+                    folder::is_plain(place.folder)?
+                } else {
+                    folder::count(place.folder, Held { bytes: 0, files: 0 })?.files == 0
+                };
+                if !is_plain {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Empties all places on disk, for an execution that is run again from its beginning: its files are put back.
+    pub(crate) async fn start_over(&self, spec: &Spec) -> Result<(), RunError> {
+        let kept = spec.kept().map(|place| place.folder.to_owned());
+        emptied(kept.chain(spec.folders().map(Path::to_owned)).collect()).await
+    }
+}
+
+/// No end to what is counted.
+pub(crate) const ALL: Held = Held {
+    bytes: u64::MAX,
+    files: u64::MAX,
+};
+
+/// How much is in all places that are kept.
+async fn count(spec: &Arc<Spec>) -> Result<Held, RunError> {
+    let spec = Arc::clone(spec);
+    blocking(move || {
+        let mut all = Held::default();
+        for place in spec.kept() {
+            // What cannot be counted is said as the most that it may be.
+            let held = folder::count(place.folder, ALL)?;
+            all = all.and(if held == ALL { place.most } else { held });
+        }
+        Ok(all)
+    })
+    .await
+}
+
+async fn emptied(folders: Vec<PathBuf>) -> Result<(), RunError> {
+    blocking(move || {
+        for path in folders {
+            let mut budget = u64::MAX;
+            folder::empty(&path, &mut budget)?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Work on the disk, where it holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, RunError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| RunError::Abandoned)?.map_err(RunError::Workspace)
+}
+
+/// A name that another process took in the same moment.
+pub(crate) fn name_taken(error: &RunError, id: SessionId) -> Option<SessionId> {
+    if let RunError::Record(RecordError::NotOwned { session }) = error
+        && *session != id
+    {
+        return Some(*session);
+    }
+    None
+}
+
+/// What a person calls a session.
+fn title(row: &Row) -> String {
+    let name = row.workspace.as_ref().and_then(|workspace| workspace.name.clone());
+    name.unwrap_or_else(|| row.id.to_string())
+}
+
+/// To the second.
+fn short(at: Timestamp) -> String {
+    Timestamp::from_second(at.as_second()).map_or_else(|_| at.to_string(), |at| at.to_string())
+}
+
+fn waits(row: &Row, execution: ExecutionId) -> Refusal {
+    Refusal {
+        code: "session.busy",
+        message: format!("execution `{execution}` in session `{}` waits for a person", title(row)),
+        rule: "sessions".to_owned(),
+        hint: Some(format!(
+            "answer it (`ringfence approvals list`), or give it up with `ringfence session stop {}`",
+            row.id
+        )),
+    }
+}
+
+pub(crate) fn unknown(id: SessionId) -> Refusal {
+    Refusal {
+        code: "session.unknown",
+        message: format!("there is no open session `{id}`"),
+        rule: "sessions".to_owned(),
+        hint: Some("it ended, or it never stayed open: give a short name as `session_id` to open one".to_owned()),
+    }
+}
+
+fn not_kept(name: Option<&str>) -> Refusal {
+    Refusal {
+        code: "session.not_kept",
+        message: format!("session `{}` would end with this command: its policy keeps nothing", name.unwrap_or("-")),
+        rule: "fs.mounts.keep".to_owned(),
+        hint: Some(
+            "write `keep: true` for a place: `--set 'fs.mounts=[{path: /workspace, access: rw, quota: 128MiB, keep: true}]'`"
+                .to_owned(),
+        ),
+    }
+}

@@ -1,0 +1,338 @@
+//! Answers given for good: the rule and the answer go together, whoever else writes and whatever breaks between.
+
+use std::fs::{self, File};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ringfence_engine::approvals::{AnswerError, ApprovalState, Say, Settled};
+use ringfence_engine::standing;
+use ringfence_journal::{
+    ApprovalId, ApprovalScope, ApprovalVia, AskReason, Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal,
+    Recorder as _, SessionId,
+};
+use ringfence_policy::{Ceiling, Draft, Hints, Policy};
+use ringfence_store::{Grounds, Lease, Opening, Question, Store};
+use tempfile::TempDir;
+
+const ME: Principal = Principal::Local(1);
+
+/// A data folder with a session in which an execution asks.
+struct Inbox {
+    store: Arc<Store>,
+    home: TempDir,
+    session: SessionId,
+    execution: ExecutionId,
+    _lease: Lease,
+}
+
+fn under(text: &str, ceiling: &Ceiling) -> Policy {
+    let draft = Draft::builtin().layer(&Draft::parse(text, "test").unwrap());
+    draft.under(ceiling).unwrap()
+}
+
+/// A policy that asks for every letter.
+fn asks() -> Policy {
+    under("tools: { rules: [{ ask: 'mail.*' }] }", &Ceiling::own_word())
+}
+
+impl Inbox {
+    async fn new(policy: &Policy) -> Inbox {
+        let home = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(home.path()).await.unwrap());
+        let lease = Lease::acquire(home.path()).unwrap();
+        let (session, execution) = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
+        let opening = Opening {
+            session,
+            principal: ME,
+            policy: PolicyRef {
+                name: policy.name().into(),
+                digest: policy.digest().into(),
+            },
+            policy_json: policy.to_json().to_string(),
+            backend: "native".into(),
+            enforcement: Vec::new(),
+            durable: false,
+            uid: None,
+            keeping: None,
+        };
+        store.open_session(&lease, opening).await.unwrap();
+        let inbox = Inbox {
+            store,
+            home,
+            session,
+            execution,
+            _lease: lease,
+        };
+        inbox
+            .note(Kind::ExecutionStarted {
+                language: "typescript".into(),
+                program: None,
+                code: Hash::of(b"1"),
+                bytes: 1,
+                files: Vec::new(),
+                limits: Limits::default(),
+                client: None,
+                parent: None,
+            })
+            .await;
+        inbox
+    }
+
+    async fn note(&self, kind: Kind) {
+        let event = Event::host(self.session, Some(self.execution), kind);
+        self.store.record(event).await.unwrap();
+    }
+
+    fn question(&self, number: u32, to: &str) -> Question {
+        let asked = Timestamp::now();
+        Question {
+            id: ApprovalId::generate().unwrap(),
+            principal: ME,
+            session: self.session,
+            execution: self.execution,
+            number,
+            program: "main.ts".to_owned(),
+            tool: "mail.send".to_owned(),
+            rule: "tools.rules[0]".to_owned(),
+            why: AskReason::Rule,
+            arguments: serde_json::json!({ "to": to }).to_string(),
+            masked: None,
+            shown: Hash::of(to.as_bytes()),
+            asked,
+            expires: asked + jiff::SignedDuration::from_hours(1),
+            grounds: Grounds::default(),
+        }
+    }
+
+    async fn ask(&self, question: Question) -> ApprovalId {
+        let id = question.id;
+        let kind = Kind::ApprovalAsked {
+            id,
+            number: question.number.into(),
+            tool: question.tool.as_str().into(),
+            rule: question.rule.as_str().into(),
+            why: question.why,
+            shown: question.shown,
+            expires: question.expires,
+        };
+        let event = Event::host(self.session, Some(self.execution), kind);
+        self.store.ask(event, question, Vec::new()).await.unwrap();
+        id
+    }
+
+    async fn always(&self, id: ApprovalId) -> Result<Settled, AnswerError> {
+        always(&self.store, id).await
+    }
+
+    async fn state(&self, id: ApprovalId) -> ApprovalState {
+        self.store.approval(id).await.unwrap().unwrap().state
+    }
+
+    /// The rules of the file, one a line.
+    fn rules(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.home.path().join("rules.yaml")).unwrap_or_default();
+        let rules = text.lines().filter(|line| line.starts_with("  - "));
+        rules.map(str::to_owned).collect()
+    }
+}
+
+async fn always(store: &Store, id: ApprovalId) -> Result<Settled, AnswerError> {
+    let say = Say {
+        approve: true,
+        scope: ApprovalScope::Always,
+        shown: None,
+        by: ME,
+        via: ApprovalVia::Api,
+        note: None,
+    };
+    standing::answer(store, store.home(), id, say, None).await
+}
+
+#[tokio::test]
+async fn what_the_ceiling_asks_after_other_calls_is_not_answered_for_good() {
+    let above = "tools: { default: allow, rules: [{ ask: 'mail.send', after: 'web.*' }] }";
+    let ceiling = Ceiling::of(&under(above, &Ceiling::own_word()));
+    let inbox = Inbox::new(&under("tools: { rules: [{ ask: 'mail.*' }] }", &ceiling)).await;
+    let early = inbox.ask(inbox.question(1, "ann")).await;
+    inbox.always(early).await.unwrap();
+    assert_eq!(inbox.rules().len(), 1);
+    inbox
+        .note(Kind::CallStarted {
+            number: 2,
+            tool: "web.fetch".into(),
+            rule: "tools.default".into(),
+            arguments: Hash::of(b"{}"),
+            bytes: 2,
+        })
+        .await;
+    let id = inbox.ask(inbox.question(3, "bob")).await;
+    let told = inbox.always(id).await.unwrap_err();
+    assert_eq!(
+        (told.code(), told.to_string().as_str()),
+        (
+            "approval.ceiling",
+            "a rule would not do: `ceiling.tools.rules[0]` stays above it"
+        )
+    );
+    assert_eq!(inbox.state(id).await, ApprovalState::Pending);
+    assert_eq!(inbox.rules().len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_its_tool_counts_where_it_is_answered_for_good() {
+    let above = "tools: { default: allow, rules: [{ ask: '**', hint: destructive }] }";
+    let ceiling = Ceiling::of(&under(above, &Ceiling::own_word()));
+    let inbox = Inbox::new(&under("tools: { rules: [{ ask: 'mail.*' }] }", &ceiling)).await;
+    let said = |read_only| {
+        let hints = Hints {
+            read_only,
+            ..Hints::none()
+        };
+        Grounds {
+            hints: Some(hints),
+            ..Grounds::default()
+        }
+    };
+    let cases = [
+        (Grounds::default(), false),
+        (said(None), false),
+        (said(Some(true)), true),
+    ];
+    for (number, (grounds, is_taken)) in (1..).zip(cases) {
+        let question = Question {
+            grounds,
+            ..inbox.question(number, "ann")
+        };
+        let id = inbox.ask(question).await;
+        match inbox.always(id).await {
+            Ok(_) => assert!(is_taken, "{number}"),
+            Err(told) => assert_eq!((told.code(), is_taken), ("approval.ceiling", false), "{told}"),
+        }
+    }
+    assert_eq!(inbox.rules().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_asked_for_this_once_is_not_answered_for_good() {
+    let inbox = Inbox::new(&asks()).await;
+    let cases = [
+        (AskReason::Unknown, "tools.unknown", "makes the call again"),
+        (AskReason::Drift, "tools.drift", "`ringfence tools accept`"),
+    ];
+    for (number, (why, rule, next)) in (1..).zip(cases) {
+        let question = Question {
+            why,
+            rule: rule.to_owned(),
+            ..inbox.question(number, "ann")
+        };
+        let id = inbox.ask(question).await;
+        let shown = standing::preview(&inbox.store, inbox.home.path(), id, None).await;
+        for told in [shown.map(drop).unwrap_err(), inbox.always(id).await.unwrap_err()] {
+            assert_eq!(told.code(), "approval.once", "{told}");
+            assert!(told.hint().unwrap().contains(next), "{told}");
+        }
+        assert_eq!(inbox.state(id).await, ApprovalState::Pending);
+    }
+    assert!(inbox.rules().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_without_its_rule_is_completed_by_the_same_answer() {
+    let inbox = Inbox::new(&asks()).await;
+    let id = inbox.ask(inbox.question(1, "ann")).await;
+    let in_the_way = inbox.home.path().join("rules.new");
+    fs::create_dir(&in_the_way).unwrap();
+    for _ in 0..2 {
+        let told = inbox.always(id).await.unwrap_err();
+        assert_eq!(told.code(), "approval.unplaced", "{told}");
+        assert_eq!(inbox.state(id).await, ApprovalState::Approved, "{told}");
+        assert!(inbox.rules().is_empty());
+    }
+    fs::remove_dir(&in_the_way).unwrap();
+    assert!(inbox.always(id).await.unwrap().again);
+    assert_eq!(inbox.rules().len(), 1);
+    // Once is enough.
+    assert!(inbox.always(id).await.unwrap().again);
+    assert_eq!(inbox.rules().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_its_rule_is_completed_by_the_next_start() {
+    let inbox = Inbox::new(&asks()).await;
+    let id = inbox.ask(inbox.question(1, "ann")).await;
+    let in_the_way = inbox.home.path().join("rules.new");
+    fs::create_dir(&in_the_way).unwrap();
+    let told = inbox.always(id).await.unwrap_err();
+    assert_eq!(told.code(), "approval.unplaced", "{told}");
+    fs::remove_dir(&in_the_way).unwrap();
+    super::engine(inbox.home.path()).await;
+    assert_eq!(inbox.rules().len(), 1);
+    assert!(!inbox.home.path().join("rules.intent").exists());
+}
+
+#[tokio::test]
+async fn a_rule_whose_answer_was_never_given_is_not_written() {
+    let inbox = Inbox::new(&asks()).await;
+    let (pending, other) = (
+        inbox.ask(inbox.question(1, "ann")).await,
+        inbox.ask(inbox.question(2, "bob")).await,
+    );
+    let whole = serde_json::json!({ "question": pending, "rule": { "allow": "mail.*" } }).to_string();
+    for left in [whole.as_str(), &whole[..20]] {
+        fs::write(inbox.home.path().join("rules.intent"), left).unwrap();
+        inbox.always(other).await.unwrap();
+        assert_eq!(inbox.state(pending).await, ApprovalState::Pending);
+        assert_eq!(inbox.rules().len(), 1, "{:?}", inbox.rules());
+        assert!(inbox.rules()[0].contains("bob"), "{:?}", inbox.rules());
+    }
+}
+
+#[test]
+fn many_who_answer_for_good_at_once_hold_nobody_up() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let work = async {
+        let inbox = Inbox::new(&asks()).await;
+        let mut answers = Vec::new();
+        for number in 0..24 {
+            let id = inbox.ask(inbox.question(number, &format!("to-{number}"))).await;
+            let store = Arc::clone(&inbox.store);
+            answers.push(tokio::spawn(async move { always(&store, id).await.map(drop) }));
+        }
+        for answer in answers {
+            answer.await.unwrap().unwrap();
+        }
+        assert_eq!(inbox.rules().len(), 24, "{:?}", inbox.rules());
+    };
+    // Every worker may be held up: only the time of another thread tells.
+    let (done, ends) = std::sync::mpsc::channel();
+    runtime.spawn(async move {
+        work.await;
+        done.send(()).unwrap();
+    });
+    let ended = ends.recv_timeout(Duration::from_mins(1));
+    runtime.shutdown_background();
+    ended.unwrap();
+}
+
+#[tokio::test]
+async fn where_another_process_does_not_end_its_writing_nothing_is_answered() {
+    let inbox = Inbox::new(&asks()).await;
+    let id = inbox.ask(inbox.question(1, "ann")).await;
+    // A lock belongs to whoever opened the file: this is as good as another process.
+    let other = File::create(inbox.home.path().join("run/rules.lock")).unwrap();
+    other.lock().unwrap();
+    let begun = Instant::now();
+    let told = inbox.always(id).await.unwrap_err();
+    assert_eq!(told.code(), "approval.busy", "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(inbox.state(id).await, ApprovalState::Pending);
+    assert!(inbox.rules().is_empty());
+    other.unlock().unwrap();
+    inbox.always(id).await.unwrap();
+    assert_eq!(inbox.rules().len(), 1);
+}

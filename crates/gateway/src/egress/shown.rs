@@ -1,0 +1,57 @@
+//! What the journal is told of where a request goes: its path without personal data and secrets. Rules judge the true one.
+
+use std::sync::Arc;
+
+use ringfence_journal::{Target, Text};
+use ringfence_policy::Policy;
+use serde_json::Value;
+
+use super::Egress;
+use crate::screen::{Screen, ScreenError};
+
+/// A path that nobody could look at.
+const UNSEEN: &str = "/…";
+
+impl Egress {
+    /// Puts stand-ins in place of what may not be written down.
+    pub(super) async fn hide(&self, to: &mut Target) {
+        let Some(path) = &to.path else { return };
+        let policy = self.rules().now().policy;
+        let shown = shown(&self.shared.settings.screen, &policy, path.as_str()).await;
+        to.path = Some(Text::clean(&shown.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the path of a request is not written down");
+            UNSEEN.to_owned()
+        })));
+    }
+}
+
+async fn shown(screen: &Arc<Screen>, policy: &Policy, path: &str) -> Result<String, ScreenError> {
+    let sight = screen.sight(policy).await?;
+    let read: Vec<String> = path.split('/').map(decoded).collect();
+    let seen = screen.show_in_form(&sight, read.clone().into()).await?;
+    let segments = path.split('/').zip(&read).enumerate().map(|(at, (written, read))| {
+        // What has nothing to hide stays as it was written.
+        match seen.get(at).and_then(Value::as_str) {
+            Some(seen) if seen == read => written.to_owned(),
+            Some(seen) => seen.to_owned(),
+            None => "…".to_owned(),
+        }
+    });
+    Ok(segments.collect::<Vec<_>>().join("/"))
+}
+
+/// A segment as it is meant.
+fn decoded(segment: &str) -> String {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let encoded = after.get(..2).filter(|_| *first == b'%');
+        let byte = encoded.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = byte.map_or(after, |_| after.get(2..).unwrap_or_default());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! Everything that can stand in the way of a call before it is written down and sent.
+
+use std::sync::{Arc, PoisonError};
+
+use ringfence_catalog::Tool;
+use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, Hash, KeepingRecorder, Kind, Text};
+use ringfence_policy::{Decision, Hints, Policy, Verdict};
+use serde_json::{Map, Value};
+
+use super::count::Counted;
+use super::past::{State, metered};
+use super::rate::Full;
+use super::{Leaving, Pass, Stopped};
+use crate::desk::{Petition, Ruling};
+use crate::gateway::Found;
+use crate::refusal::Refusal;
+use crate::tape::{Asking, What};
+
+/// Calls in one session where the policy says nothing.
+const MAX_CALLS: u32 = 1000;
+/// The rule by which a call that was under way at a crash is not made again by itself.
+pub(super) const UNKNOWN: &str = "tools.unknown";
+const DRIFT: &str = "tools.drift";
+/// Bytes of arguments that a person is shown.
+const MOST_SHOWN: usize = 256 * 1024;
+
+/// What was said of a call so far.
+#[derive(Debug)]
+pub(super) struct Standing {
+    /// It was under way when its process died.
+    pub(super) unknown: bool,
+    /// The question that was asked for it before.
+    pub(super) question: Option<ApprovalId>,
+    /// What a person has said yes to.
+    yes: Vec<Hash>,
+    /// Its tool is known to be another, and that is written down.
+    drifted: bool,
+    /// What the server says of its tool, once that is found.
+    pub(super) hints: Option<Hints>,
+}
+
+impl Standing {
+    pub(super) fn new() -> Standing {
+        Standing {
+            hints: None,
+            unknown: false,
+            question: None,
+            yes: Vec::new(),
+            drifted: false,
+        }
+    }
+
+    pub(super) fn asked(question: ApprovalId) -> Standing {
+        Standing {
+            question: Some(question),
+            ..Standing::new()
+        }
+    }
+
+    pub(super) fn unknown(question: Option<ApprovalId>) -> Standing {
+        Standing {
+            unknown: true,
+            question,
+            ..Standing::new()
+        }
+    }
+}
+
+/// A call that passed every check but the record.
+#[derive(Debug)]
+pub(super) struct Cleared {
+    pub(super) tool: Found,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) rule: String,
+    /// The server was not used in this session before.
+    pub(super) new_server: bool,
+    /// Aliases that became their values.
+    pub(super) revealed: Vec<usize>,
+}
+
+/// Why a call goes no further.
+#[derive(Debug)]
+pub(super) enum Halt {
+    Refused(Refusal),
+    Stopped(Stopped),
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Halt {
+        Halt::Refused(refusal)
+    }
+}
+
+impl From<Stopped> for Halt {
+    fn from(stopped: Stopped) -> Halt {
+        Halt::Stopped(stopped)
+    }
+}
+
+/// A call that is looked at.
+struct Matter<'a> {
+    policy: &'a Policy,
+    tool: &'a Tool,
+    /// Of a server of our own.
+    own: bool,
+    arguments: &'a Value,
+    /// Whether aliases in the arguments became their values.
+    is_revealed: bool,
+    asking: &'a Asking<'a>,
+}
+
+impl Matter<'_> {
+    /// All that a person is shown and an answer is bound to.
+    fn shown(&self, rule: &str) -> Hash {
+        let digest = self.tool.digest.to_string();
+        let parts = [
+            self.tool.name.as_str(),
+            &digest,
+            self.asking.body,
+            rule,
+            self.policy.digest(),
+        ];
+        let mut bytes = Vec::with_capacity(256 + self.asking.body.len());
+        for part in parts {
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        Hash::of(&bytes)
+    }
+
+    /// What a yes for the whole session is given to. What is ours has no pin: there it holds for this one definition.
+    fn grantee(&self) -> String {
+        let name = self.tool.name.as_str();
+        if self.own {
+            format!("{name} {}", self.tool.digest)
+        } else {
+            name.to_owned()
+        }
+    }
+
+    fn is_approved(&self, rule: &str, standing: &Standing) -> bool {
+        !standing.yes.is_empty() && standing.yes.contains(&self.shown(rule))
+    }
+}
+
+/// What stands next in a call's way.
+enum Next {
+    /// A person has to be asked.
+    Ask(AskReason, String),
+    /// Nothing: it is counted, and goes.
+    Go { rule: String, new_server: bool },
+}
+
+impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
+    /// Looks at a call until nothing stands in its way. After each answer of a person everything is looked at again: the rules may be
+    /// others by then, the tool changed or gone.
+    pub(super) async fn clear(&self, asking: &Asking<'_>, standing: &mut Standing) -> Result<Cleared, Halt> {
+        let What::Tool { server, tool } = asking.what else {
+            return Err(Refusal::new("tool.unknown", "there is no such tool").into());
+        };
+        loop {
+            let policy = self.policy();
+            let tool = match self.own.as_ref().filter(|own| own.is_called(server)) {
+                Some(own) => Found::own_tool(own.find(tool, &policy).await?),
+                None => self.gateway.tool(&policy, server, tool).await?,
+            };
+            standing.hints = Some(tool.hints());
+            let arguments: Value = serde_json::from_str(asking.body)
+                .map_err(|error| Refusal::new("tool.arguments", format!("the arguments are not JSON: {error}")))?;
+            // What is judged is what is sent.
+            let (arguments, revealed) = self.revealed(&policy, &tool, arguments).await?;
+            self.fits(&tool, &arguments, asking, !revealed.is_empty())?;
+            let matter = Matter {
+                policy: &policy,
+                own: tool.own().is_some(),
+                tool: &tool,
+                arguments: &arguments,
+                is_revealed: !revealed.is_empty(),
+                asking,
+            };
+            match self.next(&matter, standing).await? {
+                // Decided again, with answers that were given for good since.
+                Next::Ask(AskReason::Rule, _) if self.took_standing(&policy) => {}
+                // Boxed, for every call would carry its room otherwise.
+                Next::Ask(why, rule) => Box::pin(self.ask(&matter, why, rule, standing)).await?,
+                Next::Go { rule, new_server } => {
+                    let Value::Object(arguments) = arguments else {
+                        return Err(Refusal::new("tool.arguments", "the arguments are not an object")
+                            .by("inputSchema")
+                            .into());
+                    };
+                    return Ok(Cleared {
+                        tool,
+                        arguments,
+                        rule,
+                        new_server,
+                        revealed,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Takes up the answers that were given for good; says whether they are others than those of this policy.
+    fn took_standing(&self, judged: &Arc<Policy>) -> bool {
+        let rules = self.desk.standing();
+        if rules == *judged.standing() {
+            return false;
+        }
+        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        // Rules that were changed meanwhile are not changed back; they are looked at next.
+        if Arc::ptr_eq(&policy, judged) {
+            *policy = Arc::new(judged.with_standing(rules));
+        }
+        true
+    }
+
+    async fn next(&self, matter: &Matter<'_>, standing: &mut Standing) -> Result<Next, Halt> {
+        if standing.unknown && !matter.is_approved(UNKNOWN, standing) {
+            return Ok(Next::Ask(AskReason::Unknown, UNKNOWN.to_owned()));
+        }
+        if !matter.arguments.is_object() {
+            return Err(Refusal::new("tool.arguments", "the arguments are not an object")
+                .by("inputSchema")
+                .into());
+        }
+        if let Err(rule) = decide(matter, &self.past.state(), standing)? {
+            return Ok(Next::Ask(AskReason::Rule, rule));
+        }
+        if !self.is_pinned(matter, standing).await? {
+            return Ok(Next::Ask(AskReason::Drift, DRIFT.to_owned()));
+        }
+        Ok(self.count(matter, standing)?)
+    }
+
+    /// A tool is what it was when it was first used, or the policy says what happens: false where a person has to say it.
+    async fn is_pinned(&self, matter: &Matter<'_>, standing: &mut Standing) -> Result<bool, Halt> {
+        let tool = matter.tool;
+        if matter.own {
+            // What is ours has versions of its own.
+            return Ok(true);
+        }
+        let Some(since) = self.gateway.drifted(tool)? else {
+            return Ok(true);
+        };
+        if !std::mem::replace(&mut standing.drifted, true) {
+            let drifted = Kind::ToolDrifted {
+                tool: Text::clean(tool.name.as_str()),
+                found: Text::clean(&tool.digest.to_string()),
+                since,
+            };
+            Box::pin(self.record(drifted)).await?;
+        }
+        match matter.policy.tools().drift.unwrap_or(Verdict::Ask) {
+            Verdict::Deny => Err(Refusal::drifted(tool.name.as_str()).hint("use another tool").into()),
+            Verdict::Ask if !matter.is_approved(DRIFT, standing) => Ok(false),
+            Verdict::Allow | Verdict::Ask => {
+                self.gateway.accept(tool)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Rules, number and rates in one step: of two calls at once, the second sees the first.
+    fn count(&self, matter: &Matter<'_>, standing: &Standing) -> Result<Next, Refusal> {
+        let (policy, name) = (matter.policy, matter.tool.name.as_str());
+        let mut state = self.past.state();
+        let rule = match decide(matter, &state, standing)? {
+            Ok(rule) => rule,
+            Err(rule) => return Ok(Next::Ask(AskReason::Rule, rule)),
+        };
+        let most = policy.tools().max_calls.unwrap_or(MAX_CALLS);
+        if state.calls >= most {
+            return Err(
+                Refusal::new("limit.calls", format!("{most} calls were made in this session"))
+                    .by("tools.max_calls")
+                    .hint("make fewer calls: filter at the tool, or ask for more at once"),
+            );
+        }
+        let tool = matter.tool;
+        let rates = policy.rates(&tool.name, tool.hints(), matter.arguments, &state.history);
+        let (own, shared) = metered(policy, &tool.name, rates);
+        self.past
+            .count(&mut state, &own, &shared)
+            .map_err(|full| too_often(name, &full))?;
+        state.calls += 1;
+        state.history.record(matter.tool.name.clone());
+        Ok(Next::Go {
+            rule,
+            new_server: !matter.own && state.is_new(matter.tool.server()),
+        })
+    }
+
+    /// Puts a call to a person, and remembers a yes.
+    async fn ask(
+        &self,
+        matter: &Matter<'_>,
+        why: AskReason,
+        rule: String,
+        standing: &mut Standing,
+    ) -> Result<(), Halt> {
+        let (tool, shown) = (matter.tool.name.as_str(), matter.shown(&rule));
+        if matter.asking.body.len() > MOST_SHOWN {
+            return Err(Refusal::too_long_to_show(tool, &rule).into());
+        }
+        if self.desk.is_closed() {
+            return Err(Refusal::nobody_to_ask(tool, why, &rule).into());
+        }
+        let id = ApprovalId::generate()
+            .map_err(|error| Refusal::new("approval.unasked", format!("nobody can be asked: {error}")).by(&rule))?;
+        let asking = Asking {
+            name: Some(tool),
+            hints: Some(matter.tool.hints()),
+            ..*matter.asking
+        };
+        let masked = self.masked(matter.policy, asking.body, matter.is_revealed).await?;
+        // What the program was answered before comes first: the question's entries hold the trace that follows it.
+        self.ends.write().await.map_err(Stopped::Unrecorded)?;
+        let petition = Petition {
+            id,
+            known: standing.question.take(),
+            number: asking.number,
+            server: matter.tool.server().to_owned(),
+            tool: tool.to_owned(),
+            arguments: if matter.is_revealed {
+                matter.arguments.to_string()
+            } else {
+                asking.body.to_owned()
+            },
+            masked,
+            rule: rule.clone(),
+            policy: matter.policy.digest().to_owned(),
+            hints: matter.tool.hints(),
+            why,
+            shown,
+            entries: self.tape.asked(&asking, id),
+        };
+        let _at_the_desk = self.waits.add(Counted::AtTheDesk);
+        let ruling = tokio::select! {
+            biased;
+            ruling = self.desk.ask(petition) => ruling.map_err(Stopped::Unrecorded)?,
+            left = self.left() => match left {
+                Leaving::Cancelled => Ruling::Withdrawn,
+                Leaving::Released => return Err(Stopped::Released.into()),
+            },
+            () = self.ended_by_itself(), if matter.own => Ruling::Withdrawn,
+        };
+        match ruling {
+            Ruling::Approved { scope } => {
+                if why == AskReason::Rule && scope == ApprovalScope::Session {
+                    self.past.grant(&matter.grantee(), &rule, matter.policy.digest());
+                }
+                standing.yes.push(shown);
+                Ok(())
+            }
+            Ruling::Denied { note } => Err(Refusal::denied_by_a_person(tool, why, &rule, note.as_deref()).into()),
+            Ruling::Expired => Err(Refusal::unanswered(tool, &rule).into()),
+            Ruling::Withdrawn => Err(Refusal::withdrawn(tool, &rule).into()),
+        }
+    }
+}
+
+/// The rule that lets a call go; `Err` has the one that wants a person first.
+fn decide(matter: &Matter<'_>, state: &State, standing: &Standing) -> Result<Result<String, String>, Refusal> {
+    let name = matter.tool.name.as_str();
+    match matter
+        .policy
+        .tool(name, matter.tool.hints(), matter.arguments, &state.history)
+    {
+        Decision::Allow(rule) => Ok(Ok(rule.as_str().to_owned())),
+        Decision::Ask(rule) => {
+            let rule = rule.as_str().to_owned();
+            let granted = state.is_granted(&matter.grantee(), &rule, matter.policy.digest());
+            let yes = granted || matter.is_approved(&rule, standing);
+            Ok(if yes { Ok(rule) } else { Err(rule) })
+        }
+        Decision::Deny(rule) => Err(Refusal::denied(name, &rule)),
+    }
+}
+
+fn too_often(tool: &str, full: &Full) -> Refusal {
+    let message = match full.rule.as_str().rsplit_once("tools.limits.") {
+        None => format!("`{tool}` may be called {} at most", full.rate),
+        Some((_, "tenant")) => format!("all your sessions together may make {} calls at most", full.rate),
+        Some((_, "session")) => format!("a session may make {} calls at most", full.rate),
+        Some((_, "server")) => format!("the server of `{tool}` may be called {} at most", full.rate),
+        Some(_) => format!("a tool, here `{tool}`, may be called {} at most", full.rate),
+    };
+    Refusal::new("limit.rate", message)
+        .by(full.rule.as_str())
+        .hint(format!("wait {:.1} s and call again", full.wait.as_secs_f64()))
+        .retry_after(full.wait)
+}

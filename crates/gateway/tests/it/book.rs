@@ -1,0 +1,202 @@
+//! A journal in memory, the road to it, and a desk with somebody at it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use ringfence_gateway::{Desk, Gateway, Learnt, Past, Petition, Ruling, Screen, Stopped, Tape, Terms};
+use ringfence_journal::{
+    ApprovalId, Entry, Event, ExecutionId, Hash, KeepingRecorder, Kind, RecordError, Recorded, Recorder, SessionId,
+    Text, Zeroizing,
+};
+use ringfence_policy::{Ceiling, Draft, Policy};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::harness::Bench;
+
+/// A journal in memory, which can be full.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) events: Mutex<Vec<Event>>,
+    pub(crate) entries: Mutex<Vec<Entry>>,
+    pub(crate) aliases: Mutex<Vec<Zeroizing<Vec<u8>>>>,
+    pub(crate) full: AtomicBool,
+}
+
+impl Recorder for Book {
+    async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err(RecordError::Closed { session: event.session });
+        }
+        let mut events = self.events.lock().unwrap();
+        events.push(event);
+        Ok(Recorded {
+            seq: events.len() as u64,
+            hash: Hash::of(b""),
+        })
+    }
+}
+
+impl KeepingRecorder for Book {
+    async fn record_keeping(&self, event: Event, entries: Vec<Entry>) -> Result<Recorded, RecordError> {
+        let recorded = self.record(event).await?;
+        self.entries.lock().unwrap().extend(entries);
+        Ok(recorded)
+    }
+
+    async fn keep_aliases(&self, session: SessionId, part: Zeroizing<Vec<u8>>) -> Result<(), RecordError> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err(RecordError::NotOwned { session });
+        }
+        self.aliases.lock().unwrap().push(part);
+        Ok(())
+    }
+}
+
+impl Book {
+    pub(crate) fn kinds(&self) -> Vec<&'static str> {
+        let events = self.events.lock().unwrap();
+        events.iter().map(|event| event.kind.name()).collect()
+    }
+
+    /// How often such a thing was written.
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.kinds().into_iter().filter(|found| *found == kind).count()
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.entries.lock().unwrap().clone()
+    }
+}
+
+pub(crate) type Pass = ringfence_gateway::Pass<Arc<Book>>;
+
+/// Everything that a pass is made of, for several passes of one execution.
+pub(crate) struct Road {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) book: Arc<Book>,
+    pub(crate) past: Arc<Past>,
+    pub(crate) tape: Arc<Tape>,
+    pub(crate) screen: Arc<Screen>,
+    session: SessionId,
+    execution: ExecutionId,
+}
+
+pub(crate) fn policy(text: &str) -> Arc<Policy> {
+    Arc::new(Draft::parse(text, "t").unwrap().under(&Ceiling::own_word()).unwrap())
+}
+
+impl Road {
+    pub(crate) fn new(bench: &Bench, rules: &str) -> Road {
+        Road {
+            gateway: Arc::new(Gateway::new(bench.upstreams.clone(), Learnt::open(bench.home.path()))),
+            policy: policy(rules),
+            book: Arc::default(),
+            past: Arc::default(),
+            tape: Arc::new(Tape::new()),
+            screen: Arc::default(),
+            session: SessionId::generate().unwrap(),
+            execution: ExecutionId::generate().unwrap(),
+        }
+    }
+
+    pub(crate) fn pass(&self, desk: Desk) -> Arc<Pass> {
+        Arc::new(Pass::new(Terms {
+            gateway: Arc::clone(&self.gateway),
+            policy: Arc::clone(&self.policy),
+            recorder: Arc::clone(&self.book),
+            session: self.session,
+            execution: self.execution,
+            past: Arc::clone(&self.past),
+            tape: Arc::clone(&self.tape),
+            desk,
+            screen: Arc::clone(&self.screen),
+        }))
+    }
+
+    /// The same execution run again, with what it kept.
+    pub(crate) fn again(self) -> Road {
+        let (tape, _) = Tape::read(self.book.entries()).unwrap();
+        Road {
+            tape: Arc::new(tape),
+            ..self
+        }
+    }
+
+    /// A desk that writes questions down and hands them to the test.
+    pub(crate) fn desk(&self) -> (Desk, Inbox) {
+        let (asked, petitions) = mpsc::unbounded_channel();
+        let withdrawn: Arc<Mutex<Vec<ApprovalId>>> = Arc::default();
+        let (book, ids, taken) = (
+            Arc::clone(&self.book),
+            (self.session, self.execution),
+            Arc::clone(&withdrawn),
+        );
+        let ask = move |petition: Petition| -> BoxFuture<'static, Result<Ruling, RecordError>> {
+            let (book, asked) = (Arc::clone(&book), asked.clone());
+            Box::pin(async move {
+                let kind = Kind::ApprovalAsked {
+                    id: petition.id,
+                    number: u64::from(petition.number),
+                    tool: Text::clean(&petition.tool),
+                    rule: Text::clean(&petition.rule),
+                    why: petition.why,
+                    shown: petition.shown,
+                    expires: Timestamp::MAX,
+                };
+                if petition.known.is_none() {
+                    let event = Event::host(ids.0, Some(ids.1), kind);
+                    book.record_keeping(event, petition.entries.clone()).await?;
+                }
+                let (answer, ruling) = oneshot::channel();
+                asked.send((petition, answer)).unwrap();
+                Ok(ruling.await.unwrap_or(Ruling::Withdrawn))
+            })
+        };
+        let withdraw = move |id| -> BoxFuture<'static, Result<(), RecordError>> {
+            taken.lock().unwrap().push(id);
+            Box::pin(async { Ok(()) })
+        };
+        (Desk::new(ask, withdraw), Inbox { petitions, withdrawn })
+    }
+}
+
+/// What waits for the test.
+pub(crate) struct Inbox {
+    petitions: mpsc::UnboundedReceiver<(Petition, oneshot::Sender<Ruling>)>,
+    pub(crate) withdrawn: Arc<Mutex<Vec<ApprovalId>>>,
+}
+
+impl Inbox {
+    pub(crate) async fn next(&mut self) -> (Petition, oneshot::Sender<Ruling>) {
+        let next = tokio::time::timeout(Duration::from_secs(20), self.petitions.recv());
+        next.await.unwrap().unwrap()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.petitions.is_empty()
+    }
+}
+
+/// A call that goes on by itself.
+pub(crate) fn spawn(
+    pass: &Arc<Pass>,
+    number: u32,
+    tool: &'static str,
+    body: &'static str,
+) -> tokio::task::JoinHandle<Result<String, Stopped>> {
+    let pass = Arc::clone(pass);
+    tokio::spawn(async move { pass.call(number, "one", tool, body, b"").await })
+}
+
+/// The code of what the program is told.
+#[track_caller]
+pub(crate) fn refused(answer: Result<String, Stopped>) -> (String, Option<String>, String) {
+    match answer {
+        Err(Stopped::Refused(told)) => (told.code, told.rule, told.message),
+        other => panic!("{other:?}"),
+    }
+}

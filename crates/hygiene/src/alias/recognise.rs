@@ -1,0 +1,159 @@
+//! Aliases in a text, as they were given or as a model changed them: other case, spaces, other brackets, escapes.
+
+use super::table::{Aliases, CODE, Code, letter};
+
+/// What was recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The entry it stands for; `None` if it is invented.
+    pub(super) entry: Option<usize>,
+    /// Whether it was written for the address of a page.
+    pub(super) encoded: bool,
+}
+
+/// Ways to write the brackets. Only with the first pairs is an unknown alias an invented one.
+const OURS: [(&str, &str); 4] = [
+    ("‹", "›"),
+    ("\\u2039", "\\u203a"),
+    ("&lsaquo;", "&rsaquo;"),
+    ("%E2%80%B9", "%E2%80%BA"),
+];
+const OTHERS: [(&str, &str); 5] = [("<", ">"), ("«", "»"), ("&lt;", "&gt;"), ("〈", "〉"), ("⟨", "⟩")];
+
+/// The longest word of a kind.
+const WORD: usize = 12;
+
+/// Everything in a text that is an alias or pretends to be one, in order.
+pub(super) fn recognise(aliases: &Aliases, text: &str) -> Vec<Seen> {
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut floor = 0;
+    for (at, colon) in colons(text) {
+        if at < floor {
+            continue;
+        }
+        if let Some(one) = around(aliases, text, floor, at, at + colon) {
+            floor = one.end;
+            seen.push(one);
+        }
+    }
+    seen
+}
+
+/// Whether something in a text is written as an alias is, whichever table may have given it.
+pub fn resembles_alias(text: &str) -> bool {
+    colons(text).any(|(at, colon)| {
+        let before = text[..at].trim_end_matches(SPACES);
+        let letters = before.bytes().rev().take(WORD + 1);
+        let length = letters.take_while(u8::is_ascii_alphabetic).count();
+        let open_end = before[..before.len() - length].trim_end_matches(SPACES);
+        let closes = |close: &str| inside(text, at + colon, close).is_some_and(|(inner, _)| code(inner).is_some());
+        let mut brackets = OURS.iter().chain(&OTHERS);
+        (1..=WORD).contains(&length) && brackets.any(|(open, close)| ends_with(open_end, open) && closes(close))
+    })
+}
+
+/// Colons, plain or encoded, with their lengths.
+fn colons(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().filter_map(move |(at, byte)| match byte {
+        b':' => Some((at, 1)),
+        b'%' if bytes[at..].len() >= 3 && bytes[at + 1..at + 3].eq_ignore_ascii_case(b"3a") => Some((at, 3)),
+        _ => None,
+    })
+}
+
+/// An alias around a colon, not reaching before `floor`.
+fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usize) -> Option<Seen> {
+    let word_end = floor + text[floor..colon].trim_end_matches(SPACES).len();
+    let letters = text.as_bytes()[floor..word_end].iter().rev().take(WORD + 1);
+    let length = letters.take_while(|byte| byte.is_ascii_alphabetic()).count();
+    if length == 0 || length > WORD {
+        return None;
+    }
+    let word = &text[word_end - length..word_end];
+    let before = text[floor..word_end - length].trim_end_matches(SPACES);
+    let open_end = floor + before.len();
+    for (open, close) in OURS.iter().filter(|(open, _)| ends_with(before, open)) {
+        let Some((inner, end)) = inside(text, after, close) else {
+            continue;
+        };
+        let entry = code(inner).and_then(|code| aliases.index(word, code));
+        let pretends = entry.is_some() || aliases.has_word(word);
+        return pretends.then_some(Seen {
+            start: open_end - open.len(),
+            end,
+            entry,
+            encoded: open.starts_with('%'),
+        });
+    }
+    for (open, close) in OTHERS.iter().filter(|(open, _)| ends_with(before, open)) {
+        let Some((inner, end)) = inside(text, after, close) else {
+            continue;
+        };
+        let entry = code(inner).and_then(|code| aliases.index(word, code))?;
+        return Some(Seen {
+            start: open_end - open.len(),
+            end,
+            entry: Some(entry),
+            encoded: false,
+        });
+    }
+    let lead = text[after..].len() - text[after..].trim_start_matches(' ').len();
+    let (start, end) = (word_end - length, after + lead + CODE);
+    let free = !text[..start].ends_with(is_joined) && !text.get(end..)?.starts_with(is_joined) && lead < 2;
+    let entry = code(text.get(after + lead..end)?).and_then(|code| aliases.index(word, code))?;
+    free.then_some(Seen {
+        start,
+        end,
+        entry: Some(entry),
+        encoded: false,
+    })
+}
+
+const SPACES: [char; 2] = [' ', '\u{a0}'];
+
+/// What stands before a closing bracket, if it could be a code, and where the bracket ends.
+fn inside<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize)> {
+    let code = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';
+    let length = text.as_bytes()[from..]
+        .iter()
+        .take(INNER)
+        .take_while(|byte| code(byte))
+        .count();
+    let inner = &text[from..from + length];
+    // Written as `&rsaquo;` or `\u203a` the bracket does not begin with a letter either.
+    let good = !inner.trim().is_empty() && starts_with(&text[from + length..], close);
+    good.then(|| (inner, from + length + close.len()))
+}
+
+/// The longest text between brackets that pretends to be a code.
+const INNER: usize = 32;
+
+fn is_joined(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '_' | '‹' | '›')
+}
+
+/// The letters of a code, in any case, with spaces between or not.
+fn code(inner: &str) -> Option<Code> {
+    let mut code = [0; CODE];
+    let mut count = 0;
+    for byte in inner.bytes().filter(|byte| *byte != b' ') {
+        *code.get_mut(count)? = letter(byte)?;
+        count += 1;
+    }
+    (count == CODE).then_some(code)
+}
+
+fn ends_with(text: &str, end: &str) -> bool {
+    let start = text.len().checked_sub(end.len());
+    start
+        .and_then(|start| text.get(start..))
+        .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+}
+
+fn starts_with(text: &str, start: &str) -> bool {
+    text.get(..start.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(start))
+}

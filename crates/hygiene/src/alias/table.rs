@@ -1,0 +1,294 @@
+//! The table of aliases of one session.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::hash::BuildHasher;
+
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::known::Known;
+use crate::kind::Kind;
+
+/// Letters of codes: no vowels, so that none is a word, and none that is taken for another.
+const LETTERS: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
+pub(super) const CODE: usize = 6;
+/// The most values a table holds. What is found beyond is hidden for good.
+const MOST: usize = 1 << 20;
+const VERSION: u8 = 1;
+
+/// The letters that tell one alias from another.
+pub(super) type Code = [u8; CODE];
+
+/// How a value was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Form {
+    /// In a text or string.
+    Text,
+    /// As a number of JSON.
+    Number,
+}
+
+pub(super) struct Entry {
+    pub(super) word: String,
+    pub(super) form: Form,
+    pub(super) code: Code,
+    pub(super) value: Zeroizing<String>,
+}
+
+/// The values hidden in one session and their stand-ins. Forgotten when dropped; [`Aliases::to_bytes`] is for whoever
+/// keeps it, sealed.
+pub struct Aliases {
+    seed: Zeroizing<[u8; 32]>,
+    next: u64,
+    pub(super) entries: Vec<Entry>,
+    by_value: HashMap<u64, Vec<u32>>,
+    by_code: HashMap<Code, u32>,
+    words: BTreeSet<String>,
+    hasher: RandomState,
+    /// How many entries were handed out to be kept.
+    kept: usize,
+    /// Its values, to be found again.
+    pub(super) known: Known,
+}
+
+/// The system gives no random numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make aliases: the system gives no random numbers")]
+pub struct NoRandomness(#[source] getrandom::Error);
+
+/// Why bytes are no table.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// They were written by another version.
+    #[error("the table of aliases is of version {found}, this program reads {VERSION}")]
+    Version {
+        /// Theirs.
+        found: u8,
+    },
+    /// They are damaged.
+    #[error("the table of aliases cannot be read")]
+    Damaged,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    seed: [u8; 32],
+    next: u64,
+    #[serde(borrow)]
+    entries: Vec<(&'a str, Form, Code, &'a str)>,
+}
+
+impl Aliases {
+    /// An empty table, unlike any other.
+    pub fn new() -> Result<Aliases, NoRandomness> {
+        let mut seed = Zeroizing::new([0; 32]);
+        getrandom::fill(seed.as_mut()).map_err(NoRandomness)?;
+        Ok(Aliases::seeded(seed, 0))
+    }
+
+    fn seeded(seed: Zeroizing<[u8; 32]>, next: u64) -> Aliases {
+        Aliases {
+            seed,
+            next,
+            entries: Vec::new(),
+            by_value: HashMap::new(),
+            by_code: HashMap::new(),
+            words: BTreeSet::new(),
+            hasher: RandomState::new(),
+            kept: 0,
+            known: Known::default(),
+        }
+    }
+
+    /// How many values it holds.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What came since anything was kept, as bytes, values in the clear: to be sealed and kept before anybody sees it. None where
+    /// nothing came.
+    pub fn unkept(&self) -> Option<Zeroizing<Vec<u8>>> {
+        (self.kept < self.entries.len()).then(|| self.bytes_from(self.kept))
+    }
+
+    /// All that was not kept until now is.
+    pub fn all_kept(&mut self) {
+        self.kept = self.entries.len();
+    }
+
+    /// All that was not kept is forgotten: nobody has seen it.
+    pub fn forget_unkept(&mut self) {
+        for entry in self.entries.drain(self.kept..) {
+            self.by_code.remove(&entry.code);
+        }
+        self.known.forget_from(self.kept);
+        let kept = self.kept;
+        let known = |index: &u32| usize::try_from(*index).is_ok_and(|index| index < kept);
+        self.by_value.retain(|_, indices| {
+            indices.retain(known);
+            !indices.is_empty()
+        });
+    }
+
+    /// The table as bytes, values in the clear: to be sealed before it is kept.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        self.bytes_from(0)
+    }
+
+    fn bytes_from(&self, from: usize) -> Zeroizing<Vec<u8>> {
+        let entries = self.entries.get(from..).unwrap_or_default();
+        let sizes = entries.iter().map(|entry| entry.word.len() + entry.value.len() + 32);
+        // As large as it can become, so that no copy is left behind by growing.
+        let mut bytes = Zeroizing::new(vec![0; sizes.sum::<usize>() + 128]);
+        let stored = Stored {
+            seed: *self.seed,
+            next: self.next,
+            entries: entries
+                .iter()
+                .map(|entry| (entry.word.as_str(), entry.form, entry.code, entry.value.as_str()))
+                .collect(),
+        };
+        bytes[0] = VERSION;
+        let written = postcard::to_slice(&stored, &mut bytes[1..]).map_or(0, |written| written.len());
+        bytes.truncate(written + 1);
+        let mut stored = stored;
+        stored.seed.zeroize();
+        bytes
+    }
+
+    /// The table that [`Aliases::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Aliases, ReadError> {
+        Aliases::from_parts([bytes])
+    }
+
+    /// The table whose parts [`Aliases::unkept`] wrote, in their order.
+    pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Aliases, ReadError> {
+        let mut aliases: Option<Aliases> = None;
+        for part in parts {
+            let (version, rest) = part.split_first().ok_or(ReadError::Damaged)?;
+            if *version != VERSION {
+                return Err(ReadError::Version { found: *version });
+            }
+            let stored: Stored<'_> = postcard::from_bytes(rest).map_err(|_| ReadError::Damaged)?;
+            let seed = Zeroizing::new(stored.seed);
+            let table = aliases.get_or_insert_with(|| Aliases::seeded(seed.clone(), 0));
+            if *table.seed != *seed {
+                return Err(ReadError::Damaged);
+            }
+            table.next = table.next.max(stored.next);
+            for (word, form, code, value) in stored.entries {
+                let known = code.iter().all(|letter| LETTERS.contains(letter));
+                // A part may be there twice whose writer was not told that it was kept.
+                let same = |index: &usize| table.entries[*index].value.as_str() == value;
+                if table.index(word, code).as_ref().is_some_and(same) {
+                    continue;
+                }
+                if !known || table.by_code.contains_key(&code) || table.entries.len() == MOST {
+                    return Err(ReadError::Damaged);
+                }
+                table.insert(word, form, code, value);
+            }
+        }
+        let mut aliases = aliases.ok_or(ReadError::Damaged)?;
+        aliases.kept = aliases.entries.len();
+        Ok(aliases)
+    }
+
+    /// The code of a value, given now if it has none; `None` if the table is full.
+    pub(super) fn code(&mut self, word: &str, form: Form, value: &str) -> Option<Code> {
+        let hash = self.hash(word, form, value);
+        let same = |index: &&u32| {
+            let entry = usize::try_from(**index).ok().and_then(|index| self.entries.get(index));
+            entry.is_some_and(|entry| entry.word == word && entry.form == form && entry.value.as_str() == value)
+        };
+        let known = self.by_value.get(&hash).and_then(|indices| indices.iter().find(same));
+        if let Some(entry) = known.and_then(|index| self.entries.get(usize::try_from(*index).ok()?)) {
+            return Some(entry.code);
+        }
+        if self.entries.len() == MOST {
+            return None;
+        }
+        let code = self.fresh();
+        self.insert(word, form, code, value);
+        Some(code)
+    }
+
+    /// Which entry a code stands for, if it is one of that kind.
+    pub(super) fn index(&self, word: &str, code: Code) -> Option<usize> {
+        let index = usize::try_from(*self.by_code.get(&code)?).ok()?;
+        self.entries
+            .get(index)
+            .filter(|entry| entry.word.eq_ignore_ascii_case(word))
+            .map(|_| index)
+    }
+
+    /// Whether a word is one that aliases have: invented ones pretend to be of a kind.
+    pub(super) fn has_word(&self, word: &str) -> bool {
+        let small = word.to_ascii_lowercase();
+        let ours = small == super::LITERAL || Kind::ALL.iter().any(|kind| kind.word() == small);
+        ours || self.words.contains(&small)
+    }
+
+    fn insert(&mut self, word: &str, form: Form, code: Code, value: &str) {
+        let Ok(index) = u32::try_from(self.entries.len()) else {
+            return;
+        };
+        let hash = self.hash(word, form, value);
+        self.by_value.entry(hash).or_default().push(index);
+        self.by_code.insert(code, index);
+        if !self.words.contains(word) {
+            self.words.insert(word.to_owned());
+        }
+        self.entries.push(Entry {
+            word: word.to_owned(),
+            form,
+            code,
+            value: Zeroizing::new(value.to_owned()),
+        });
+    }
+
+    fn hash(&self, word: &str, form: Form, value: &str) -> u64 {
+        self.hasher.hash_one((word, form, value))
+    }
+
+    /// A code that none has yet. Codes come from a keyed stream, so that one says nothing of the next.
+    fn fresh(&mut self) -> Code {
+        loop {
+            let mut stream = blake3::Hasher::new_keyed(&self.seed)
+                .update(&self.next.to_le_bytes())
+                .finalize_xof();
+            self.next += 1;
+            let mut bytes = [0; 32];
+            stream.fill(&mut bytes);
+            // Of 256 values the last 13 would favour some letters.
+            let mut even = bytes
+                .iter()
+                .filter(|byte| **byte < 243)
+                .map(|byte| LETTERS[usize::from(byte % 27)]);
+            let code: Code = std::array::from_fn(|_| even.next().unwrap_or(b'2'));
+            if !self.by_code.contains_key(&code) {
+                return code;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Aliases {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Aliases({} values)", self.entries.len())
+    }
+}
+
+/// The letter of a code that a byte means.
+pub(super) fn letter(byte: u8) -> Option<u8> {
+    let small = byte.to_ascii_lowercase();
+    LETTERS.contains(&small).then_some(small)
+}

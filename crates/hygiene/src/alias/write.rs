@@ -1,0 +1,359 @@
+//! Hiding and revealing: texts and JSON with aliases put in, and the values put back.
+
+use serde_json::{Map, Number, Value};
+
+use super::recognise::{Seen, recognise};
+use super::table::{Aliases, Code, Form};
+use super::{Counts, Hidden, Invented, LITERAL, SECRET};
+use crate::detector::Detector;
+use crate::finding::{Finding, trimmed};
+use crate::hints::Hints;
+use crate::json::{DEPTH, Standing};
+use crate::kind::Kind;
+
+/// What stands for a value too deep in JSON to be looked at.
+pub(super) const TOO_DEEP: &str = "⟦ringfence: nested too deeply, left out⟧";
+
+impl Aliases {
+    /// Puts aliases in place of the personal data in a text, and blacks secrets out. Aliases of this table stay as they
+    /// are; what only looks like an alias becomes one, so that nobody's text is taken for ours.
+    pub fn hide(&mut self, detector: &Detector, text: &str) -> Hidden<String> {
+        let found = detector.find(text);
+        let mut counts = Counts::default();
+        let shown = self.hide_found(text, &found, &mut counts);
+        Hidden { shown, counts }
+    }
+
+    /// As [`Aliases::hide`], of what a text goes on with from `from` on: what comes before it tells what it is.
+    pub fn hide_from(&mut self, detector: &Detector, text: &str, from: usize) -> Hidden<String> {
+        let mut counts = Counts::default();
+        let rest = text.get(from..).unwrap_or_default();
+        let found = detector.find_from(text, from);
+        let shown = self.hide_found(rest, &found, &mut counts);
+        Hidden { shown, counts }
+    }
+
+    /// The same for a JSON value: strings, keys, and numbers that are personal data, which become strings.
+    pub fn hide_json(&mut self, detector: &Detector, value: Value, hints: &Hints) -> Hidden<Value> {
+        let mut counts = Counts::default();
+        let mut hiding = Hiding {
+            aliases: self,
+            detector,
+            counts: &mut counts,
+        };
+        let shown = hiding.value(value, Standing::top(hints), DEPTH);
+        Hidden { shown, counts }
+    }
+
+    /// Puts the values back in place of their aliases, also of those that were changed in case or spacing. An alias
+    /// that was never given is an error.
+    pub fn reveal(&self, text: &str) -> Result<String, Invented> {
+        let seen = recognise(self, text);
+        match seen.iter().find(|one| one.entry.is_none()) {
+            Some(one) => Err(Invented {
+                alias: text[one.start..one.end].to_owned(),
+            }),
+            None => Ok(self.reveal_seen(text, &seen)),
+        }
+    }
+
+    /// The entries that a JSON value has aliases of.
+    pub fn known_json(&self, value: &Value) -> Vec<usize> {
+        let mut known = Vec::new();
+        self.collect(value, DEPTH, &mut known);
+        known.sort_unstable();
+        known.dedup();
+        known
+    }
+
+    fn collect(&self, value: &Value, depth: usize, known: &mut Vec<usize>) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        match value {
+            Value::String(text) => known.extend(recognise(self, text).iter().filter_map(|one| one.entry)),
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item, depth, known)),
+            Value::Object(members) => members.iter().for_each(|(key, member)| {
+                known.extend(recognise(self, key).iter().filter_map(|one| one.entry));
+                self.collect(member, depth, known);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// How many aliases are in a JSON value. One that was never given is an error.
+    pub fn count_json(&self, value: &Value) -> Result<u64, Invented> {
+        self.count_at(value, DEPTH)
+    }
+
+    fn count_at(&self, value: &Value, depth: usize) -> Result<u64, Invented> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Ok(0);
+        };
+        match value {
+            Value::String(text) => self.count(text),
+            Value::Array(items) => items.iter().map(|item| self.count_at(item, depth)).sum(),
+            Value::Object(members) => members
+                .iter()
+                .map(|(key, member)| Ok(self.count(key)? + self.count_at(member, depth)?))
+                .sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(0),
+        }
+    }
+
+    fn count(&self, text: &str) -> Result<u64, Invented> {
+        let seen = recognise(self, text);
+        match seen.iter().find(|one| one.entry.is_none()) {
+            Some(one) => Err(Invented {
+                alias: text[one.start..one.end].to_owned(),
+            }),
+            None => Ok(seen.len() as u64),
+        }
+    }
+
+    /// Puts values back and leaves invented aliases as they are: for the owner's own view.
+    pub fn reveal_known(&self, text: &str) -> String {
+        self.reveal_seen(text, &recognise(self, text))
+    }
+
+    /// The same for a JSON value.
+    pub fn reveal_known_json(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => match self.number(&text) {
+                Some(number) => Value::Number(number),
+                None => Value::String(self.reveal_known(&text)),
+            },
+            Value::Array(items) => items.into_iter().map(|item| self.reveal_known_json(item)).collect(),
+            Value::Object(members) => Value::Object(
+                members
+                    .into_iter()
+                    .map(|(key, member)| (self.reveal_known(&key), self.reveal_known_json(member)))
+                    .collect(),
+            ),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+
+    /// As [`Aliases::reveal`] for a JSON value; numbers that were hidden become numbers again.
+    pub fn reveal_json(&self, value: Value) -> Result<Value, Invented> {
+        self.reveal_at(value, DEPTH)
+    }
+
+    fn reveal_at(&self, value: Value, depth: usize) -> Result<Value, Invented> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Ok(value);
+        };
+        Ok(match value {
+            Value::String(text) => match self.number(&text) {
+                Some(number) => Value::Number(number),
+                None => Value::String(self.reveal(&text)?),
+            },
+            Value::Array(items) => {
+                let items = items.into_iter().map(|item| self.reveal_at(item, depth));
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => {
+                let mut revealed = Map::new();
+                for (key, member) in members {
+                    revealed.insert(self.reveal(&key)?, self.reveal_at(member, depth)?);
+                }
+                Value::Object(revealed)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        })
+    }
+
+    /// The number that a string stands for, if it is the alias of one and nothing else.
+    fn number(&self, text: &str) -> Option<Number> {
+        if text.len() > 64 {
+            return None;
+        }
+        let seen = recognise(self, text);
+        let [one] = seen.as_slice() else { return None };
+        let entry = self
+            .entries
+            .get(one.entry?)
+            .filter(|entry| entry.form == Form::Number)?;
+        let rest = text[..one.start].trim().is_empty() && text[one.end..].trim().is_empty();
+        if !rest {
+            return None;
+        }
+        let value = entry.value.as_str();
+        let whole = value.parse::<u64>().map(Number::from);
+        let whole = whole.or_else(|_| value.parse::<i64>().map(Number::from));
+        whole.ok().or_else(|| Number::from_f64(value.parse().ok()?))
+    }
+
+    fn reveal_seen(&self, text: &str, seen: &[Seen]) -> String {
+        let mut revealed = String::with_capacity(text.len());
+        let mut done = 0;
+        for one in seen {
+            let Some(entry) = one.entry.and_then(|index| self.entries.get(index)) else {
+                continue;
+            };
+            revealed.push_str(&text[done..one.start]);
+            if one.encoded {
+                encode(&entry.value, &mut revealed);
+            } else {
+                revealed.push_str(&entry.value);
+            }
+            done = one.end;
+        }
+        revealed.push_str(&text[done..]);
+        revealed
+    }
+
+    /// A text with its findings hidden.
+    pub(super) fn hide_found(&mut self, text: &str, found: &[Finding], counts: &mut Counts) -> String {
+        let seen = recognise(self, text);
+        if found.is_empty() && seen.is_empty() {
+            return text.to_owned();
+        }
+        let mut shown = String::with_capacity(text.len());
+        let mut done = 0;
+        let mut found = uncovered(text, found, &seen).into_iter().peekable();
+        for alias in &seen {
+            while let Some(one) = found.next_if(|one| one.start < alias.start) {
+                shown.push_str(&text[done..one.start]);
+                self.stand_in(one.kind, Form::Text, &text[one.start..one.end], &mut shown, counts);
+                done = one.end;
+            }
+            shown.push_str(&text[done..alias.start]);
+            self.pass(&text[alias.start..alias.end], alias, &mut shown);
+            done = alias.end;
+        }
+        for one in found {
+            shown.push_str(&text[done..one.start]);
+            self.stand_in(one.kind, Form::Text, &text[one.start..one.end], &mut shown, counts);
+            done = one.end;
+        }
+        shown.push_str(&text[done..]);
+        shown
+    }
+
+    /// An alias already in a text: a known one stays, an invented one is neutralised.
+    fn pass(&mut self, written: &str, seen: &Seen, shown: &mut String) {
+        if seen.entry.is_some() {
+            shown.push_str(written);
+        } else {
+            self.write(LITERAL, Form::Text, written, shown);
+        }
+    }
+
+    pub(super) fn stand_in(&mut self, kind: Kind, form: Form, value: &str, shown: &mut String, counts: &mut Counts) {
+        counts.one(kind.word());
+        if kind == Kind::Secret {
+            shown.push_str(SECRET);
+        } else {
+            self.write(kind.word(), form, value, shown);
+        }
+    }
+
+    fn write(&mut self, word: &str, form: Form, value: &str, shown: &mut String) {
+        let Some(code) = self.code(word, form, value) else {
+            shown.push('⟦');
+            shown.push_str(word);
+            shown.push_str(" hidden⟧");
+            return;
+        };
+        put(word, code, shown);
+    }
+}
+
+/// What of findings no alias covers; of the parts between aliases, without the punctuation around.
+fn uncovered(text: &str, found: &[Finding], seen: &[Seen]) -> Vec<Finding> {
+    let mut parts = Vec::with_capacity(found.len());
+    for one in found {
+        let mut start = one.start;
+        let first = seen.partition_point(|alias| alias.end <= one.start);
+        let within = seen[first..].iter().take_while(|alias| alias.start < one.end);
+        let gaps = within.map(|alias| (alias.start, alias.end)).chain([(one.end, one.end)]);
+        for (end, next) in gaps {
+            if start < end
+                && let Some((start, end)) = trimmed(text, start, end, *one)
+            {
+                parts.push(Finding { start, end, ..*one });
+            }
+            start = next;
+        }
+    }
+    parts
+}
+
+/// Writes an alias.
+pub(super) fn put(word: &str, code: Code, shown: &mut String) {
+    shown.push('‹');
+    shown.push_str(word);
+    shown.push(':');
+    shown.extend(code.iter().map(|letter| char::from(*letter)));
+    shown.push('›');
+}
+
+/// A walk over JSON that hides.
+struct Hiding<'a> {
+    aliases: &'a mut Aliases,
+    detector: &'a Detector,
+    counts: &'a mut Counts,
+}
+
+impl Hiding<'_> {
+    fn value(&mut self, value: Value, standing: Standing<'_>, depth: usize) -> Value {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Value::String(TOO_DEEP.to_owned());
+        };
+        match value {
+            Value::String(text) => {
+                let found = self.detector.find_value(&text, standing.kind_of(&text));
+                Value::String(self.aliases.hide_found(&text, &found, self.counts))
+            }
+            Value::Number(number) => self.number(number, standing),
+            Value::Array(items) => {
+                let standing = standing.item();
+                Value::Array(
+                    items
+                        .into_iter()
+                        .map(|item| self.value(item, standing, depth))
+                        .collect(),
+                )
+            }
+            Value::Object(members) => {
+                let standing = standing.object(&members);
+                let mut hidden = Map::new();
+                for (key, member) in members {
+                    let under = standing.member(&key);
+                    let found = self.detector.find_value(&key, None);
+                    let key = self.aliases.hide_found(&key, &found, self.counts);
+                    hidden.insert(key, self.value(member, under, depth));
+                }
+                Value::Object(hidden)
+            }
+            Value::Null | Value::Bool(_) => value,
+        }
+    }
+
+    fn number(&mut self, number: Number, standing: Standing<'_>) -> Value {
+        let written = number.to_string();
+        let found = self.detector.find_number(&written, standing.kind_of_number());
+        match found {
+            Some(finding) => {
+                let mut shown = String::new();
+                self.aliases
+                    .stand_in(finding.kind, Form::Number, &written, &mut shown, self.counts);
+                Value::String(shown)
+            }
+            None => Value::Number(number),
+        }
+    }
+}
+
+/// Writes a value as it stands in the address of a page.
+fn encode(value: &str, out: &mut String) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            for half in [byte >> 4, byte & 15] {
+                out.push(char::from(b"0123456789ABCDEF"[usize::from(half)]));
+            }
+        }
+    }
+}

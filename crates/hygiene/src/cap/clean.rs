@@ -1,0 +1,182 @@
+//! Bytes from anywhere made into text that does nothing: invalid UTF-8, terminal escapes, control characters,
+//! invisible and reordering characters, and brackets like those of our notices.
+
+/// Takes bytes in pieces, gives harmless text.
+#[derive(Debug, Default)]
+pub struct Cleaner {
+    /// The beginning of a letter whose rest has not come.
+    partial: Vec<u8>,
+    escape: Escape,
+    /// A carriage return came; a line feed after it belongs to it.
+    returned: bool,
+    neutralised: u64,
+}
+
+/// Where in an escape sequence the text is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Escape {
+    #[default]
+    None,
+    /// After the escape itself.
+    Begun,
+    /// In parameters, up to a letter.
+    Parameters(u16),
+    /// In a string, up to its end.
+    String(u16),
+    /// After an escape in a string.
+    StringEnd,
+}
+
+/// The longest sequence that is taken for one; what follows is text again.
+const LONGEST: u16 = 1024;
+
+impl Cleaner {
+    /// A new one.
+    pub fn new() -> Cleaner {
+        Cleaner::default()
+    }
+
+    /// How many characters were dropped or changed.
+    pub fn neutralised(&self) -> u64 {
+        self.neutralised
+    }
+
+    /// Takes bytes and appends what they say. A letter that is not complete waits for the next piece.
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        if self.partial.is_empty() {
+            self.decode(bytes, out);
+        } else {
+            let mut joined = std::mem::take(&mut self.partial);
+            // No letter is longer than four bytes: only they need to be joined.
+            let some = bytes.len().min(4);
+            joined.extend_from_slice(&bytes[..some]);
+            self.decode(&joined, out);
+            if self.partial.is_empty() {
+                self.decode(&bytes[some..], out);
+            } else {
+                let mut rest = std::mem::take(&mut self.partial);
+                rest.extend_from_slice(&bytes[some..]);
+                self.decode(&rest, out);
+            }
+        }
+    }
+
+    /// Ends the text: a letter that was never completed becomes a mark.
+    pub fn finish(&mut self, out: &mut String) {
+        if !std::mem::take(&mut self.partial).is_empty() {
+            self.letter(char::REPLACEMENT_CHARACTER, out);
+            self.neutralised += 1;
+        }
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], out: &mut String) {
+        loop {
+            match std::str::from_utf8(bytes) {
+                Ok(text) => return self.text(text, out),
+                Err(error) => {
+                    let (good, bad) = bytes.split_at(error.valid_up_to());
+                    if let Ok(text) = std::str::from_utf8(good) {
+                        self.text(text, out);
+                    }
+                    let Some(length) = error.error_len() else {
+                        self.partial = bad.to_vec();
+                        return;
+                    };
+                    self.letter(char::REPLACEMENT_CHARACTER, out);
+                    self.neutralised += 1;
+                    bytes = &bad[length..];
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, out: &mut String) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            if self.escape == Escape::None && !self.returned {
+                // Most texts are plain: they are taken over as they are.
+                let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+                let length = rest.bytes().position(|byte| !plain(&byte)).unwrap_or(rest.len());
+                out.push_str(&rest[..length]);
+                rest = &rest[length..];
+            }
+            let Some(letter) = rest.chars().next() else { return };
+            self.letter(letter, out);
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+
+    fn letter(&mut self, letter: char, out: &mut String) {
+        let after_return = std::mem::take(&mut self.returned);
+        let next = match (self.escape, letter) {
+            (Escape::None, _) => return self.plain(letter, after_return, out),
+            (Escape::Begun, '[') => Escape::Parameters(0),
+            (Escape::Begun, ']' | 'P' | 'X' | '^' | '_') => Escape::String(0),
+            (Escape::Begun, ' '..='/') => Escape::Begun,
+            (Escape::Begun | Escape::Parameters(_), '@'..='~')
+            | (Escape::Begun, '0'..='?')
+            | (Escape::String(_), '\u{7}' | '\u{9c}')
+            | (Escape::StringEnd, '\\') => Escape::None,
+            (Escape::Parameters(length), ' '..='?') if length < LONGEST => Escape::Parameters(length + 1),
+            (Escape::String(_) | Escape::Begun, '\u{1b}') => {
+                if self.escape == Escape::Begun {
+                    Escape::Begun
+                } else {
+                    Escape::StringEnd
+                }
+            }
+            (Escape::String(length), letter) if length < LONGEST && letter != '\n' => Escape::String(length + 1),
+            // No sequence goes on so: the letter is text.
+            _ => {
+                self.escape = Escape::None;
+                return self.plain(letter, false, out);
+            }
+        };
+        self.escape = next;
+    }
+
+    fn plain(&mut self, letter: char, after_return: bool, out: &mut String) {
+        match letter {
+            '\n' if after_return => {}
+            '\n' | '\t' => out.push(letter),
+            '\r' => {
+                self.returned = true;
+                out.push('\n');
+            }
+            '\u{1b}' => self.begin(Escape::Begun),
+            '\u{9b}' => self.begin(Escape::Parameters(0)),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin(Escape::String(0)),
+            letter if letter.is_control() || is_unseen(letter) => self.neutralised += 1,
+            letter => {
+                let harmless = bracket(letter);
+                self.neutralised += u64::from(harmless != letter);
+                out.push(harmless);
+            }
+        }
+    }
+
+    fn begin(&mut self, escape: Escape) {
+        self.neutralised += 1;
+        self.escape = escape;
+    }
+}
+
+/// Characters that reorder a line, hide in it, or spell words nobody sees.
+fn is_unseen(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// The brackets of notices become plain ones.
+pub(super) fn bracket(letter: char) -> char {
+    match letter {
+        '⟦' | '〚' => '[',
+        '⟧' | '〛' => ']',
+        letter => letter,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! The tokens of JSON, from bytes that come one by one. No value is held but the token under way, within a bound.
+
+use serde_json::{Number, Value};
+
+use crate::cap::wide;
+
+/// A piece of JSON.
+pub(super) enum Token<'t> {
+    /// A list (`true`) or an object begins.
+    Open(bool),
+    /// The last that began ends.
+    Close,
+    /// The key of a member, still escaped, and its whole length in bytes.
+    Key(&'t [u8], usize),
+    /// A string, still escaped, and its whole length in bytes.
+    String(&'t [u8], usize),
+    /// Anything else, and its length in bytes.
+    Plain(Value, usize),
+}
+
+/// Where the text is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    /// A value may begin.
+    #[default]
+    Value,
+    /// A list has begun: a value or its end.
+    First,
+    /// An object has begun: a key or its end.
+    FirstKey,
+    Key,
+    Colon,
+    /// A value has ended.
+    After,
+    Text {
+        escaped: bool,
+        key: bool,
+    },
+    Word,
+}
+
+/// Not JSON.
+#[derive(Debug)]
+pub(super) struct Wrong;
+
+/// Reads tokens.
+#[derive(Debug, Default)]
+pub(super) struct Lexer {
+    state: State,
+    /// Of each level, whether it is a list: one bit.
+    levels: Vec<u64>,
+    depth: u64,
+    held: Vec<u8>,
+    /// Bytes of the token, also those not held.
+    length: usize,
+    most: usize,
+    position: u64,
+}
+
+/// The longest number that is one.
+const WORD: usize = 320;
+/// Deeper is no value of anybody's: at one bit a level this takes two megabytes.
+const DEEPEST: u64 = 1 << 24;
+
+impl Lexer {
+    /// Holds of a string a little more than `most` bytes, in which an escape is up to twelve bytes for one letter.
+    pub(super) fn new(most: usize) -> Lexer {
+        Lexer {
+            most: most.saturating_mul(2).saturating_add(256),
+            ..Lexer::default()
+        }
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Takes what is only more of the string under way, at once. Answers how many bytes that was.
+    pub(super) fn skip(&mut self, bytes: &[u8]) -> usize {
+        if !matches!(self.state, State::Text { escaped: false, .. }) {
+            return 0;
+        }
+        let count = bytes
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\'))
+            .unwrap_or(bytes.len());
+        let room = self.most.saturating_sub(self.held.len()).min(count);
+        self.held.extend_from_slice(&bytes[..room]);
+        self.length += count;
+        self.position += wide(count);
+        count
+    }
+
+    pub(super) fn push(&mut self, byte: u8, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
+        self.position += 1;
+        match self.state {
+            State::Text { escaped, key } => {
+                self.text(byte, escaped, key, each);
+                return Ok(());
+            }
+            State::Word => {
+                if !matches!(
+                    byte,
+                    b',' | b']' | b'}' | b':' | b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'[' | b'{'
+                ) {
+                    self.held.push(byte);
+                    return if self.held.len() > WORD { Err(Wrong) } else { Ok(()) };
+                }
+                self.word(each)?;
+            }
+            State::Value | State::First | State::FirstKey | State::Key | State::Colon | State::After => {}
+        }
+        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            return Ok(());
+        }
+        self.sign(byte, each)
+    }
+
+    /// The end of all: a number may end with it.
+    pub(super) fn finish(&mut self, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
+        match self.state {
+            State::Word => self.word(each),
+            State::Text { key: false, .. } => {
+                each(Token::String(&self.held, self.length + 1));
+                Err(Wrong)
+            }
+            State::After | State::Value if self.depth == 0 => Ok(()),
+            State::Value
+            | State::First
+            | State::FirstKey
+            | State::Key
+            | State::Colon
+            | State::After
+            | State::Text { key: true, .. } => Err(Wrong),
+        }
+    }
+
+    fn sign(&mut self, byte: u8, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
+        match (self.state, byte) {
+            (State::Value | State::First, b'{' | b'[') => return self.open(byte == b'[', each),
+            (State::After, b'{' | b'[') if self.depth == 0 => return self.open(byte == b'[', each),
+            (State::Value | State::First, b'"') => self.begin(false),
+            (State::FirstKey | State::Key, b'"') => self.begin(true),
+            (State::After, b'"') if self.depth == 0 => self.begin(false),
+            (State::First | State::After, b']') if self.in_list() => self.close(each),
+            (State::FirstKey | State::After, b'}') if self.depth > 0 && !self.in_list() => self.close(each),
+            (State::After, b',') if self.depth > 0 => {
+                self.state = if self.in_list() { State::Value } else { State::Key };
+            }
+            (State::Colon, b':') => self.state = State::Value,
+            (State::Value | State::First | State::After, b'-' | b'0'..=b'9' | b't' | b'f' | b'n')
+                if self.state != State::After || self.depth == 0 =>
+            {
+                self.held.clear();
+                self.held.push(byte);
+                self.state = State::Word;
+            }
+            _ => return Err(Wrong),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, key: bool) {
+        self.held.clear();
+        self.length = 0;
+        self.state = State::Text { escaped: false, key };
+    }
+
+    fn text(&mut self, byte: u8, escaped: bool, key: bool, each: &mut dyn FnMut(Token<'_>)) {
+        if byte == b'"' && !escaped {
+            if key {
+                each(Token::Key(&self.held, self.length));
+                self.state = State::Colon;
+            } else {
+                each(Token::String(&self.held, self.length));
+                self.state = State::After;
+            }
+            return;
+        }
+        self.length += 1;
+        if self.held.len() < self.most {
+            self.held.push(byte);
+        }
+        self.state = State::Text {
+            escaped: byte == b'\\' && !escaped,
+            key,
+        };
+    }
+
+    fn word(&mut self, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
+        let value = match self.held.as_slice() {
+            b"true" => Value::Bool(true),
+            b"false" => Value::Bool(false),
+            b"null" => Value::Null,
+            number => Value::Number(serde_json::from_slice::<Number>(number).map_err(|_| Wrong)?),
+        };
+        self.state = State::After;
+        each(Token::Plain(value, self.held.len()));
+        Ok(())
+    }
+
+    fn open(&mut self, list: bool, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
+        if self.depth == DEEPEST {
+            return Err(Wrong);
+        }
+        let (slot, bit) = Lexer::place(self.depth);
+        if slot == self.levels.len() {
+            self.levels.push(0);
+        }
+        self.levels[slot] = self.levels[slot] & !bit | if list { bit } else { 0 };
+        self.depth += 1;
+        self.state = if list { State::First } else { State::FirstKey };
+        each(Token::Open(list));
+        Ok(())
+    }
+
+    fn close(&mut self, each: &mut dyn FnMut(Token<'_>)) {
+        self.depth -= 1;
+        self.state = State::After;
+        each(Token::Close);
+    }
+
+    fn in_list(&self) -> bool {
+        let Some(level) = self.depth.checked_sub(1) else {
+            return false;
+        };
+        let (slot, bit) = Lexer::place(level);
+        self.levels.get(slot).is_some_and(|levels| levels & bit != 0)
+    }
+
+    fn place(level: u64) -> (usize, u64) {
+        (usize::try_from(level / 64).unwrap_or(usize::MAX), 1 << (level % 64))
+    }
+}
+
+/// What an escaped string says; bytes that are wrong stay wrong and are dealt with as text.
+pub(super) fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while let Some(byte) = raw.get(at) {
+        if *byte != b'\\' {
+            out.push(*byte);
+            at += 1;
+            continue;
+        }
+        let plain = match raw.get(at + 1) {
+            Some(b'n') => '\n',
+            Some(b't') => '\t',
+            Some(b'r') => '\r',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'u') => {
+                let (letter, length) = code_point(&raw[at..]);
+                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                at += length;
+                continue;
+            }
+            Some(other) => {
+                out.push(*other);
+                at += 2;
+                continue;
+            }
+            // An escape that was cut off.
+            None => return out,
+        };
+        out.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
+        at += 2;
+    }
+    out
+}
+
+/// The letter that `\uXXXX`, or a pair of them, means, and its length.
+fn code_point(raw: &[u8]) -> (char, usize) {
+    let unit = |from: usize| {
+        let digits = raw.get(from..from + 6).filter(|part| part.starts_with(b"\\u"))?;
+        u32::from_str_radix(std::str::from_utf8(&digits[2..]).ok()?, 16).ok()
+    };
+    let Some(first) = unit(0) else {
+        return (char::REPLACEMENT_CHARACTER, 2.min(raw.len()));
+    };
+    if let (0xD800..=0xDBFF, Some(second @ 0xDC00..=0xDFFF)) = (first, unit(6)) {
+        let point = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+        return (char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}

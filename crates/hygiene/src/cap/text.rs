@@ -1,0 +1,208 @@
+//! A text of any length: its beginning, or its beginning and end, within limits.
+
+use std::collections::VecDeque;
+
+use super::{At, Capped, Cleaner, LeftOut, Limits, cut_before, grouped, notice, wide};
+
+/// Which part of a long text is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The beginning: tables keep their header.
+    Head,
+    /// The beginning and the end: what logs say last is what matters.
+    Ends,
+}
+
+/// Takes a text in pieces of bytes and keeps what fits.
+#[derive(Debug)]
+pub struct TextCap {
+    limits: Limits,
+    keep: Keep,
+    whole: Option<String>,
+    /// Whether it is all that was kept, and not all there was.
+    is_cut: bool,
+    /// None where the text is clean already.
+    cleaner: Option<Cleaner>,
+    head: String,
+    /// Lines of the beginning.
+    head_rows: usize,
+    /// The last lines so far and their bytes; only with [`Keep::Ends`].
+    tail: VecDeque<String>,
+    tail_bytes: usize,
+    line: Line,
+    rows: u64,
+    left: LeftOut,
+    /// Whether the beginning is complete.
+    full: bool,
+}
+
+/// The line under way.
+#[derive(Debug, Default)]
+struct Line {
+    text: String,
+    /// Bytes of it, also those not kept.
+    length: usize,
+}
+
+impl TextCap {
+    /// An empty text. `whole` says where everything can be found, for the notice.
+    pub fn new(limits: Limits, keep: Keep, whole: Option<&str>) -> TextCap {
+        let string = limits.string.min(limits.bytes);
+        TextCap {
+            limits: Limits { string, ..limits },
+            keep,
+            whole: whole.map(str::to_owned),
+            is_cut: false,
+            cleaner: Some(Cleaner::new()),
+            head: String::new(),
+            head_rows: 0,
+            tail: VecDeque::new(),
+            tail_bytes: 0,
+            line: Line::default(),
+            rows: 0,
+            left: LeftOut::default(),
+            full: false,
+        }
+    }
+
+    /// What is shown of a text that is clean already, with notices of ours in it.
+    pub fn clean(text: &str, limits: Limits, keep: Keep, more: Option<At<'_>>) -> Capped<String> {
+        let whole = more.map(|(At::Whole(place) | At::Kept(place))| place);
+        let mut cap = TextCap {
+            cleaner: None,
+            is_cut: matches!(more, Some(At::Kept(_))),
+            ..TextCap::new(limits, keep, whole)
+        };
+        cap.left.seen = wide(text.len());
+        cap.take(text);
+        cap.finish()
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        // In small pieces, so that what is cleaned is never much more than what is kept.
+        for piece in bytes.chunks(8192) {
+            let mut clean = String::with_capacity(piece.len());
+            match &mut self.cleaner {
+                Some(cleaner) => cleaner.push(piece, &mut clean),
+                None => clean.push_str(&String::from_utf8_lossy(piece)),
+            }
+            self.left.seen += wide(piece.len());
+            self.take(&clean);
+        }
+    }
+
+    /// What is shown.
+    pub fn finish(mut self) -> Capped<String> {
+        let mut rest = String::new();
+        if let Some(cleaner) = &mut self.cleaner {
+            cleaner.finish(&mut rest);
+            self.left.neutralised = cleaner.neutralised();
+        }
+        self.take(&rest);
+        if self.line.length > 0 {
+            self.end_line("");
+        }
+        self.left.rows -= wide(self.tail.len());
+        self.left.bytes -= wide(self.tail_bytes);
+        let mut shown = std::mem::take(&mut self.head);
+        if self.left.rows > 0 {
+            let words = format!(
+                "{} of {} lines left out, {} bytes",
+                grouped(self.left.rows),
+                grouped(self.rows),
+                grouped(self.left.bytes)
+            );
+            if !shown.is_empty() && !shown.ends_with('\n') {
+                shown.push('\n');
+            }
+            let at = if self.is_cut { At::Kept } else { At::Whole };
+            shown.push_str(&notice(&words, self.whole.as_deref().map(at)));
+            if !self.tail.is_empty() {
+                shown.push('\n');
+            }
+        }
+        shown.extend(self.tail);
+        Capped {
+            shown,
+            left_out: self.left,
+        }
+    }
+
+    fn take(&mut self, clean: &str) {
+        let mut rest = clean;
+        while let Some(end) = rest.find('\n') {
+            self.grow(&rest[..end]);
+            self.end_line("\n");
+            rest = &rest[end + 1..];
+        }
+        self.grow(rest);
+    }
+
+    fn grow(&mut self, part: &str) {
+        self.line.length += part.len();
+        // A little more than is shown, so that the cut can look at what follows.
+        let room = self
+            .limits
+            .string
+            .saturating_add(256)
+            .saturating_sub(self.line.text.len());
+        let mut end = part.len().min(room);
+        while !part.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.line.text.push_str(&part[..end]);
+    }
+
+    fn end_line(&mut self, end: &str) {
+        self.rows += 1;
+        let Line { text, length } = std::mem::take(&mut self.line);
+        let mut shown = text;
+        if length > self.limits.string {
+            let kept = cut_before(&shown, self.limits.string).len();
+            shown.truncate(kept);
+            let missing = wide(length - kept);
+            self.left.cut += 1;
+            self.left.bytes += missing;
+            shown.push_str(&notice(
+                &format!("{} bytes of this line left out", grouped(missing)),
+                None,
+            ));
+        }
+        let share = match self.keep {
+            Keep::Head => 1,
+            Keep::Ends => 2,
+        };
+        let fits =
+            self.head.len() + shown.len() <= self.limits.bytes / share && self.rows <= wide(self.limits.rows / share);
+        if !self.full && fits {
+            self.head.push_str(&shown);
+            self.head.push_str(end);
+            self.head_rows += 1;
+            return;
+        }
+        self.full = true;
+        self.left.rows += 1;
+        self.left.bytes += wide(shown.len() + end.len());
+        if self.keep == Keep::Ends {
+            shown.push_str(end);
+            self.tail_bytes += shown.len();
+            self.tail.push_back(shown);
+            self.trim_tail();
+        }
+    }
+
+    /// Keeps of the end what the beginning leaves room for, in whole lines: a text that fits is whole, wherever its long
+    /// lines stand.
+    fn trim_tail(&mut self) {
+        let bytes = self.limits.bytes.saturating_sub(self.head.len());
+        let rows = self.limits.rows.saturating_sub(self.head_rows);
+        while self.tail_bytes > bytes || self.tail.len() > rows {
+            let Some(line) = self.tail.pop_front() else { return };
+            self.tail_bytes -= line.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

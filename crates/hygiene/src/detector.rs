@@ -1,0 +1,253 @@
+//! The detector: everything that is looked for, in text and in JSON.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::finding::{Evidence, Finding, resolve};
+use crate::hints::Hints;
+use crate::json::{DEPTH, Standing};
+use crate::kind::{Kind, Kinds};
+use crate::own::Own;
+use crate::scan::{Place, Scanned, scan};
+use crate::unseen::look_through;
+use crate::value::Ground;
+use crate::{secret, table, value};
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The kinds of personal data.
+    pub kinds: Kinds,
+    /// How names, places and addresses are found.
+    pub names: Names,
+    /// What happens to secrets.
+    pub secrets: Secrets,
+    /// Operators' own kinds.
+    pub own: Vec<Own>,
+}
+
+/// How names of people, places and addresses are found.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Names {
+    /// By the key, column or label they stand under.
+    Keys,
+    /// In prose too, by dictionaries. Organisations are not among it: they need a reader with a model.
+    Dictionary,
+    /// In prose too, by a reader of the operator's, such as one with a model.
+    Reader(Arc<dyn Prose>),
+}
+
+/// Finds what only reading shows: names, places, organisations in running text.
+pub trait Prose: Send + Sync {
+    /// Findings in a text, in any order; what lies outside the text or not between letters is dropped.
+    fn find(&self, text: &str) -> Vec<Finding>;
+}
+
+/// Whether secrets are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// They are.
+    Redact,
+    /// They are not.
+    Off,
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Names::Keys => "Keys",
+            Names::Dictionary => "Dictionary",
+            Names::Reader(_) => "Reader",
+        })
+    }
+}
+
+/// A finding in a JSON value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonFinding {
+    /// Where the string or number is, as a JSON pointer.
+    pub pointer: String,
+    /// Whether it is in the key that the pointer ends with, rather than in its value.
+    pub in_key: bool,
+    /// What was found, in bytes of that string or of the number as written.
+    pub finding: Finding,
+}
+
+/// Finds personal data and secrets. Made once, used by many.
+#[derive(Debug, Clone)]
+pub struct Detector {
+    settings: Settings,
+}
+
+impl Detector {
+    /// A detector of what the settings say.
+    pub fn new(settings: &Settings) -> Detector {
+        let mut settings = settings.clone();
+        settings.kinds = match settings.secrets {
+            Secrets::Redact => settings.kinds.with(Kind::Secret),
+            Secrets::Off => settings.kinds.without(Kind::Secret),
+        };
+        Detector { settings }
+    }
+
+    /// Findings in a text, in order and without overlaps. Tables in it, CSV or Markdown, are read by their headers.
+    pub fn find(&self, text: &str) -> Vec<Finding> {
+        look_through(text, |text| {
+            let mut found = Vec::new();
+            self.tables(text, &mut found);
+            self.everything(text, Place::Text, found)
+        })
+    }
+
+    /// Findings in one value, knowing what its key or column says it is.
+    pub fn find_value(&self, text: &str, said: Option<Kind>) -> Vec<Finding> {
+        look_through(text, |text| {
+            let mut found = Vec::new();
+            if let Some(kind) = said {
+                self.borne_out(text, 0, kind, &mut found);
+            }
+            if text.contains('\n') {
+                self.tables(text, &mut found);
+            }
+            self.everything(text, Place::Value, found)
+        })
+    }
+
+    /// Findings in a JSON value, keys included. What lies deeper than any sensible value is not looked at.
+    pub fn find_json(&self, value: &Value, hints: &Hints) -> Vec<JsonFinding> {
+        let mut walk = Walk {
+            detector: self,
+            pointer: String::new(),
+            out: Vec::new(),
+        };
+        walk.value(value, Standing::top(hints), DEPTH);
+        walk.out
+    }
+
+    /// What a number in JSON is, whole.
+    pub(crate) fn find_number(&self, number: &str, said: Option<Kind>) -> Option<Finding> {
+        let mut found = Vec::new();
+        if let Some(kind) = said {
+            self.borne_out(number, 0, kind, &mut found);
+        }
+        let found = self.everything(number, Place::Value, found);
+        let whole = |one: &&Finding| one.start == 0 && one.end == number.len();
+        // A bare number without a telling key is only taken for what has a checksum.
+        let sure =
+            |one: &&Finding| one.by == Evidence::Key || one.kind == Kind::Card || matches!(one.kind, Kind::Own(_));
+        found.iter().find(whole).filter(sure).copied()
+    }
+
+    /// What stands under the telling columns of tables.
+    fn tables(&self, text: &str, found: &mut Vec<Finding>) {
+        table::cells(text, &mut |text, cell| {
+            let value = &text[cell.start..cell.end];
+            if let Some(kind) = value::meant(cell.telling, cell.whose, value) {
+                self.borne_out(value, cell.start, kind, found);
+            }
+        });
+    }
+
+    fn borne_out(&self, text: &str, offset: usize, kind: Kind, out: &mut Vec<Finding>) {
+        if !self.settings.kinds.has(kind) {
+            return;
+        }
+        if let Some((start, end)) = value::borne_out(text, kind, Ground::Key) {
+            out.push(Finding {
+                start: offset + start,
+                end: offset + end,
+                kind,
+                by: Evidence::Key,
+            });
+        }
+    }
+
+    fn everything(&self, text: &str, place: Place, found: Vec<Finding>) -> Vec<Finding> {
+        let Scanned { mut found, long } = scan(text, self.settings.kinds, place, found);
+        if self.settings.secrets == Secrets::Redact {
+            secret::find(text, &long, &mut found);
+        }
+        for own in &self.settings.own {
+            own.find(text, &mut found);
+        }
+        match &self.settings.names {
+            Names::Keys => {}
+            Names::Dictionary => crate::prose::find(text, self.settings.kinds, &mut found),
+            Names::Reader(reader) => found.extend(reader.find(text).into_iter().filter(|one| {
+                one.start < one.end && text.get(one.start..one.end).is_some() && self.settings.kinds.has(one.kind)
+            })),
+        }
+        resolve(text, found)
+    }
+}
+
+/// A walk over JSON that notes where it is.
+struct Walk<'d> {
+    detector: &'d Detector,
+    pointer: String,
+    out: Vec<JsonFinding>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &Value, standing: Standing<'_>, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        match value {
+            Value::String(text) => {
+                let found = self.detector.find_value(text, standing.kind_of(text));
+                self.note(found, false);
+            }
+            Value::Number(number) => {
+                let found = self
+                    .detector
+                    .find_number(&number.to_string(), standing.kind_of_number());
+                self.note(found, false);
+            }
+            Value::Array(items) => {
+                let standing = standing.item();
+                for (index, item) in items.iter().enumerate() {
+                    self.under(&index.to_string(), |walk| walk.value(item, standing, depth));
+                }
+            }
+            Value::Object(members) => {
+                let standing = standing.object(members);
+                for (key, member) in members {
+                    self.under(key, |walk| {
+                        let found = walk.detector.find_value(key, None);
+                        walk.note(found, true);
+                        walk.value(member, standing.member(key), depth);
+                    });
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn under(&mut self, key: &str, walk: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        for letter in key.chars() {
+            match letter {
+                '~' => self.pointer.push_str("~0"),
+                '/' => self.pointer.push_str("~1"),
+                letter => self.pointer.push(letter),
+            }
+        }
+        walk(self);
+        self.pointer.truncate(length);
+    }
+
+    fn note(&mut self, found: impl IntoIterator<Item = Finding>, in_key: bool) {
+        let pointer = &self.pointer;
+        self.out.extend(found.into_iter().map(|finding| JsonFinding {
+            pointer: pointer.clone(),
+            in_key,
+            finding,
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests;

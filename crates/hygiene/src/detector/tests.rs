@@ -1,0 +1,126 @@
+//! The detector as a whole.
+
+use std::sync::Arc;
+
+use super::{Detector, Names, Prose, Secrets, Settings};
+use crate::alias::Aliases;
+use crate::finding::{Evidence, Finding};
+use crate::kind::{Kind, Kinds};
+use crate::own::{Check, Own};
+
+fn settings() -> Settings {
+    Settings {
+        kinds: Kinds::all(),
+        names: Names::Keys,
+        secrets: Secrets::Redact,
+        own: Vec::new(),
+    }
+}
+
+#[track_caller]
+fn check(settings: &Settings, text: &str, expected: &[(&str, &str)]) {
+    let found = Detector::new(settings).find(text);
+    let found: Vec<_> = found
+        .iter()
+        .map(|one| (one.kind.to_string(), &text[one.start..one.end]))
+        .collect();
+    let found: Vec<_> = found.iter().map(|(kind, value)| (kind.as_str(), *value)).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn tables_are_read_by_their_headers() {
+    check(
+        &settings(),
+        "name,phone\nann lee,78 651 450\n",
+        &[("name", "ann lee"), ("phone", "78 651 450")],
+    );
+    check(
+        &settings(),
+        "| customer | n |\n|---|---|\n| Ann | 1 |\n",
+        &[("name", "Ann")],
+    );
+}
+
+#[test]
+fn a_string_that_is_a_table_is_read_as_one() {
+    let text = "customer,city\nann,oulu\n";
+    let found = Detector::new(&settings()).find_value(text, None);
+    let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
+    assert_eq!(found, [(Kind::Name, "ann"), (Kind::Place, "oulu")]);
+}
+
+#[test]
+fn secrets_are_found_unless_switched_off_whatever_the_kinds() {
+    let text = "password = \"hunter2!\" for ann@example.com";
+    let kinds = Kinds::none();
+    check(&Settings { kinds, ..settings() }, text, &[("secret", "hunter2!")]);
+    let off = Settings {
+        secrets: Secrets::Off,
+        ..settings()
+    };
+    check(&off, text, &[("email", "ann@example.com")]);
+}
+
+#[test]
+fn operators_kinds_win_over_ours() {
+    let own = vec![Own::new("staff", r"\w+@corp\.example", Check::None).unwrap()];
+    check(
+        &Settings { own, ..settings() },
+        "ann@corp.example",
+        &[("staff", "ann@corp.example")],
+    );
+}
+
+struct Reader;
+
+impl Prose for Reader {
+    fn find(&self, text: &str) -> Vec<Finding> {
+        let all = |end: usize, kind: Kind| Finding {
+            start: 0,
+            end,
+            kind,
+            by: Evidence::Prose,
+        };
+        vec![
+            all(4, Kind::Organisation),
+            all(text.len() + 9, Kind::Name),
+            all(0, Kind::Name),
+        ]
+    }
+}
+
+#[test]
+fn a_plugged_in_reader_is_believed_within_the_text() {
+    let names = Names::Reader(Arc::new(Reader));
+    check(
+        &Settings { names, ..settings() },
+        "Acme makes things",
+        &[("org", "Acme")],
+    );
+}
+
+#[test]
+fn hostile_texts_take_time_near_their_length() {
+    for text in [
+        "1 ".repeat(200_000),
+        "a@".repeat(200_000),
+        ":".repeat(400_000),
+        "\"name\":".repeat(60_000),
+        "|-|\n".repeat(100_000),
+        "GB82 ".repeat(80_000),
+        "https://".repeat(50_000),
+        "(".repeat(400_000),
+        "password:".repeat(40_000),
+        "‹email:".repeat(40_000),
+        "A. ".repeat(130_000),
+        "-----BEGIN PRIVATE KEY".repeat(5_000),
+    ] {
+        let names = Names::Dictionary;
+        let begun = std::time::Instant::now();
+        let detector = Detector::new(&Settings { names, ..settings() });
+        detector.find(&text);
+        Aliases::new().unwrap().hide(&detector, &text);
+        assert!(begun.elapsed().as_secs() < 20, "{}", &text[..20]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Entry points for fuzzing: plain functions over bytes that never panic unless an invariant is broken. They run on
+//! seeded inputs in the tests, and under any fuzzer.
+
+use crate::alias::Aliases;
+use crate::cap::{JsonCap, Keep, Limits, TextCap};
+use crate::detector::{Detector, Names, Secrets, Settings};
+use crate::hints::Hints;
+use crate::kind::Kinds;
+
+/// Any text: findings lie in it, in order; what is hidden comes back; JSON and text of any bytes are capped.
+///
+/// # Panics
+/// When an invariant is broken.
+pub fn fuzz_hygiene(bytes: &[u8]) {
+    let limits = Limits {
+        bytes: 4096,
+        rows: 16,
+        depth: 8,
+        string: 256,
+    };
+    let mut text = TextCap::new(limits, Keep::Ends, None);
+    text.push(bytes);
+    let shown = text.finish().shown;
+    assert!(shown.len() < 4 * limits.bytes, "a text is capped");
+    let mut json = JsonCap::new(limits, None);
+    json.push(bytes);
+    let value = json.finish().shown;
+    let detector = Detector::new(&Settings {
+        kinds: Kinds::all(),
+        names: Names::Dictionary,
+        secrets: Secrets::Off,
+        own: Vec::new(),
+    });
+    let Ok(mut aliases) = Aliases::new() else { return };
+    let found = detector.find(&shown);
+    assert!(
+        found.windows(2).all(|pair| pair[0].end <= pair[1].start),
+        "findings are in order"
+    );
+    assert!(
+        found
+            .iter()
+            .all(|one| shown.get(one.start..one.end).is_some_and(|part| !part.is_empty()))
+    );
+    let hidden = aliases.hide(&detector, &shown);
+    assert_eq!(
+        aliases.reveal(&hidden.shown).as_deref(),
+        Ok(shown.as_str()),
+        "what is hidden comes back"
+    );
+    let hidden = aliases.hide_json(&detector, value.clone(), &Hints::none());
+    assert_eq!(aliases.reveal_json(hidden.shown), Ok(value), "in JSON too");
+}
+
+#[cfg(test)]
+mod tests;

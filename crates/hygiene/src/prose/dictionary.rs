@@ -1,0 +1,147 @@
+//! Given and family names of many countries, folded to plain small letters; where they come from is in
+//! `LICENSE-THIRD-PARTY.md`.
+
+/// One name a line, in order, each with a digit that says what it is.
+const NAMES: &str = include_str!("../../data/names.txt");
+
+/// What is known of a word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Known(u8);
+
+impl Known {
+    pub(crate) fn given(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    pub(crate) fn family(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Whether it is an everyday word as well.
+    pub(crate) fn common(self) -> bool {
+        self.0 & 4 != 0
+    }
+
+    pub(crate) fn any(self) -> bool {
+        self.0 & 3 != 0
+    }
+
+    /// Whether it is a name and hardly anything else.
+    pub(crate) fn sure(self) -> bool {
+        self.any() && !self.common()
+    }
+}
+
+/// The longest name that is looked up.
+const LONGEST: usize = 32;
+
+/// What is known of a word as written. Of names joined by hyphens the parts are asked.
+pub(crate) fn look_up(word: &str) -> Known {
+    match word.split_once('-') {
+        Some((first, rest)) => {
+            let (first, rest) = (look_up(first), look_up(rest));
+            Known(first.0 & rest.0)
+        }
+        None => one(word),
+    }
+}
+
+fn one(word: &str) -> Known {
+    let mut folded = [0; LONGEST];
+    let Some(folded) = fold(word, &mut folded) else {
+        return Known(0);
+    };
+    let (mut low, mut high) = (0, NAMES.len());
+    let bytes = NAMES.as_bytes();
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = bytes[low..middle]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(low, |index| low + index + 1);
+        let length = bytes[start..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(bytes.len() - start);
+        let line = &bytes[start..start + length];
+        let Some((flags, name)) = line.split_last() else {
+            return Known(0);
+        };
+        match name.cmp(folded) {
+            std::cmp::Ordering::Equal => return Known(flags - b'0'),
+            std::cmp::Ordering::Less => low = start + length + 1,
+            std::cmp::Ordering::Greater => high = start,
+        }
+    }
+    Known(if ends_like_a_name(folded) { FAMILY } else { 0 })
+}
+
+const FAMILY: u8 = 2;
+
+/// Whether a word that no list has ends as family names do in languages that make them so.
+fn ends_like_a_name(word: &[u8]) -> bool {
+    const ENDS: [&str; 22] = [
+        "sson", "sdottir", "dottir", "vich", "vic", "enko", "escu", "poulos", "idis", "akis", "shvili", "adze", "iyan",
+        "ovic", "evic", "ova", "eva", "kov", "nov", "rov", "lov", "inen",
+    ];
+    word.len() >= 6 && ENDS.iter().any(|end| word.ends_with(end.as_bytes()))
+}
+
+/// The word in plain small letters.
+fn fold<'b>(word: &str, into: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
+    let mut length = 0;
+    for letter in word.chars() {
+        for byte in plain(letter)?.bytes() {
+            *into.get_mut(length)? = if byte == b' ' {
+                u8::try_from(letter.to_ascii_lowercase()).ok()?
+            } else {
+                byte
+            };
+            length += 1;
+        }
+    }
+    Some(&into[..length])
+}
+
+/// The plain letters for one with marks; a space for one that is plain already.
+fn plain(letter: char) -> Option<&'static str> {
+    if letter.is_ascii_alphabetic() || letter == '\'' {
+        return Some(" ");
+    }
+    if letter == '’' {
+        return Some("'");
+    }
+    let small = letter.to_lowercase().next()?;
+    let pairs = [
+        ("àáâãäåāăą", "a"),
+        ("çćĉċč", "c"),
+        ("ďđð", "d"),
+        ("èéêëēĕėęě", "e"),
+        ("ĝğġģ", "g"),
+        ("ĥħ", "h"),
+        ("ìíîïĩīĭįı", "i"),
+        ("ĵ", "j"),
+        ("ķ", "k"),
+        ("ĺļľŀł", "l"),
+        ("ñńņňŋ", "n"),
+        ("òóôõöøōŏő", "o"),
+        ("ŕŗř", "r"),
+        ("śŝşšș", "s"),
+        ("ţťŧț", "t"),
+        ("ùúûüũūŭůűų", "u"),
+        ("ŵ", "w"),
+        ("ýÿŷ", "y"),
+        ("źżž", "z"),
+        ("æ", "ae"),
+        ("œ", "oe"),
+        ("ß", "ss"),
+        ("þ", "th"),
+    ];
+    pairs
+        .iter()
+        .find(|(letters, _)| letters.contains(small))
+        .map(|(_, plain)| *plain)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The words of a text, with what the rules ask of each.
+
+use crate::lists::Lists;
+
+use super::dictionary::{Known, look_up};
+
+/// A word, a number, or a letter with a dot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Word<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) known: Known,
+    lists: u16,
+    pub(super) capital: bool,
+    pub(super) number: bool,
+    /// What stands between it and the word before.
+    pub(super) gap: &'t str,
+}
+
+impl Word<'_> {
+    /// Whether only spaces, within one line, or the dot of an initial stand before it.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self.gap, " " | "  " | ". " | "." | "\u{a0}")
+    }
+
+    /// Whether a sentence or line begins with it.
+    pub(super) fn opens(&self) -> bool {
+        self.gap.is_empty() || self.gap.contains(['\n', '!', '?', ':', '"', '“', '>', '(', '.', ';'])
+    }
+
+    pub(super) fn opens_line(&self) -> bool {
+        self.start == 0 || self.gap.contains('\n')
+    }
+
+    pub(super) fn is(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.text.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether it is in one of some lists.
+    pub(super) fn has(&self, lists: u16) -> bool {
+        self.lists & lists != 0
+    }
+
+    /// A single capital, as in `Faina D. Yefremova`.
+    pub(super) fn initial(&self) -> bool {
+        self.capital && self.text.chars().count() == 1
+    }
+
+    /// Written in capitals throughout, as places and short forms are.
+    pub(super) fn shouted(&self) -> bool {
+        self.text.chars().count() > 1 && !self.text.chars().any(char::is_lowercase)
+    }
+}
+
+/// The words of a text. Names are looked up for those with a capital, or for all where the text has none.
+pub(super) fn words<'t>(text: &'t str, lists: &Lists) -> Vec<Word<'t>> {
+    let small = !text.chars().any(char::is_uppercase);
+    let mut words: Vec<Word<'t>> = Vec::new();
+    let mut done = 0;
+    let mut letters = text.char_indices().peekable();
+    while let Some((start, letter)) = letters.next() {
+        if !letter.is_alphanumeric() {
+            continue;
+        }
+        let mut end = start + letter.len_utf8();
+        while let Some((index, next)) = letters.peek().copied() {
+            let joins = next.is_alphanumeric()
+                || matches!(next, '\'' | '’' | '-') && text[index + next.len_utf8()..].starts_with(char::is_alphabetic);
+            if !joins {
+                break;
+            }
+            end = index + next.len_utf8();
+            letters.next();
+        }
+        let word = own(&text[start..end]);
+        end = start + word.len();
+        let number = word.chars().any(|letter| letter.is_ascii_digit());
+        let capital = letter.is_uppercase();
+        let known = if number || !capital && !small || word.len() < 2 {
+            Known::default()
+        } else {
+            look_up(word)
+        };
+        words.push(Word {
+            text: word,
+            start,
+            end,
+            known,
+            lists: lists.of(word),
+            capital,
+            number,
+            gap: &text[done..start],
+        });
+        done = end;
+    }
+    words
+}
+
+/// A word without the ending of what belongs to it: `Arne's`.
+fn own(word: &str) -> &str {
+    ["'s", "’s", "'S"]
+        .iter()
+        .find_map(|end| word.strip_suffix(end))
+        .unwrap_or(word)
+}

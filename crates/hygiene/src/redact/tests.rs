@@ -1,0 +1,35 @@
+//! Secrets go for good, the rest stays to the letter.
+
+use serde_json::json;
+
+use crate::detector::{Detector, Names, Secrets, Settings};
+use crate::hints::Hints;
+use crate::kind::Kinds;
+
+fn secrets() -> Detector {
+    Detector::new(&Settings {
+        kinds: Kinds::none(),
+        names: Names::Keys,
+        secrets: Secrets::Redact,
+        own: Vec::new(),
+    })
+}
+
+#[test]
+fn a_secret_goes_and_personal_data_stays() {
+    let text = "ann@example.com has ghp_0123456789abcdefABCDEF0123456789abcd in her notes";
+    let hidden = secrets().redact(text);
+    assert_eq!(hidden.shown, "ann@example.com has ⟦secret removed⟧ in her notes");
+    assert_eq!(hidden.counts.iter().collect::<Vec<_>>(), [("secret", 1)]);
+}
+
+#[test]
+fn json_keeps_its_form() {
+    let value = json!({"password": "hunter2-hunter2", "mail": "ann@example.com", "n": 7});
+    let hidden = secrets().redact_json(value, &Hints::none());
+    assert_eq!(
+        hidden.shown,
+        json!({"password": "⟦secret removed⟧", "mail": "ann@example.com", "n": 7})
+    );
+    assert_eq!(hidden.counts.total(), 1);
+}

@@ -1,0 +1,185 @@
+//! One pass over a text for everything that has a form: it stops at digits, `@` and `:` and looks around from there.
+//! What needs a checksum is checked where it is met, so ordinary text is only walked over.
+
+mod address;
+mod around;
+mod card;
+pub(crate) mod checks;
+pub(crate) mod context;
+mod iban;
+mod ids;
+mod internet;
+mod label;
+mod number;
+mod phone;
+
+pub(crate) use iban::begun as account_length;
+
+use crate::finding::{Evidence, Finding};
+use crate::kind::{Kind, Kinds};
+
+/// How sure the surroundings are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Somewhere in a text.
+    Text,
+    /// The whole of a value, such as a string in JSON or a cell of a table.
+    Value,
+}
+
+/// A pass under way.
+pub(crate) struct Scan<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) bytes: &'t [u8],
+    pub(crate) kinds: Kinds,
+    pub(crate) place: Place,
+    /// Everything before is done with.
+    floor: usize,
+    /// Where the last long word ends.
+    word: usize,
+    long: Vec<(usize, usize)>,
+    out: Vec<Finding>,
+}
+
+/// What a pass has seen.
+pub(crate) struct Scanned {
+    pub(crate) found: Vec<Finding>,
+    /// Long words with digits in them: tokens are among them.
+    pub(crate) long: Vec<(usize, usize)>,
+}
+
+/// From this length on a word may be a token.
+const LONG: usize = 12;
+/// As far as a word is followed, back and ahead.
+const BACK: usize = 128;
+const AHEAD: usize = 4096;
+
+const DIGIT: u8 = 1;
+const AT: u8 = 2;
+const COLON: u8 = 3;
+const EQUALS: u8 = 4;
+
+/// The bytes to stop at.
+static STOPS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut digit = b'0';
+    while digit <= b'9' {
+        table[digit as usize] = DIGIT;
+        digit += 1;
+    }
+    table[b'@' as usize] = AT;
+    table[b':' as usize] = COLON;
+    table[b'=' as usize] = EQUALS;
+    table
+};
+
+/// Everything in a text that has a form.
+pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) -> Scanned {
+    let mut scan = Scan {
+        text,
+        bytes: text.as_bytes(),
+        kinds,
+        place,
+        floor: 0,
+        word: 0,
+        long: Vec::new(),
+        out,
+    };
+    let mut at = 0;
+    while let Some((offset, stop)) =
+        scan.bytes[at..]
+            .iter()
+            .enumerate()
+            .find_map(|(index, byte)| match STOPS[usize::from(*byte)] {
+                0 => None,
+                stop => Some((index, stop)),
+            })
+    {
+        at += offset;
+        let next = match stop {
+            DIGIT => {
+                let next = number::at(&mut scan, at);
+                scan.long_word(at);
+                scan.long_word(next.saturating_sub(1));
+                next
+            }
+            AT => internet::email_at(&mut scan, at),
+            EQUALS => {
+                label::value_at(&mut scan, at);
+                at + 1
+            }
+            _ => scan.colon_at(at),
+        };
+        at = next.max(at + 1);
+    }
+    Scanned {
+        found: scan.out,
+        long: scan.long,
+    }
+}
+
+impl Scan<'_> {
+    /// The byte there, or a space beyond the ends.
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(b' ')
+    }
+
+    /// The byte before, or a space at the beginning.
+    fn before(&self, at: usize) -> u8 {
+        at.checked_sub(1).map_or(b' ', |index| self.byte(index))
+    }
+
+    /// Notes a finding if its kind is wanted; either way what it covers is done with.
+    fn found(&mut self, start: usize, end: usize, kind: Kind) -> usize {
+        self.noted(start, end, kind, Evidence::Form)
+    }
+
+    fn noted(&mut self, start: usize, end: usize, kind: Kind, by: Evidence) -> usize {
+        if self.kinds.has(kind) {
+            self.out.push(Finding { start, end, kind, by });
+        }
+        self.floor = self.floor.max(end);
+        end
+    }
+
+    /// Notes the word around a byte if it is long.
+    fn long_word(&mut self, at: usize) {
+        let letter = |byte: &&u8| {
+            byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
+        };
+        if at < self.word || !letter(&&self.byte(at)) {
+            return;
+        }
+        let back = self.bytes[self.word..at]
+            .iter()
+            .rev()
+            .take(BACK)
+            .take_while(letter)
+            .count();
+        let ahead = self.bytes[at..].iter().take(AHEAD).take_while(letter).count();
+        self.word = at + ahead;
+        if back + ahead >= LONG {
+            self.long.push((at - back, at + ahead));
+        }
+    }
+
+    fn colon_at(&mut self, at: usize) -> usize {
+        if self.bytes[at + 1..].starts_with(b"//") {
+            let end = internet::url_at(self, at);
+            if end > at + 3 {
+                // A page's address may hold a password or a token.
+                self.long.push((at, end));
+                self.word = self.word.max(end);
+            }
+            return end;
+        }
+        if let Some(end) = address::hex_at(self, at) {
+            return end;
+        }
+        label::value_at(self, at);
+        at + 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

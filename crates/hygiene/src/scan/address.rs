@@ -1,0 +1,128 @@
+//! Addresses of machines: IPv4 among numbers, IPv6 and hardware addresses around a `:` or `-`.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::Scan;
+use super::number::Run;
+use crate::kind::Kind;
+
+/// Four numbers with dots. What names no machine of anybody's (loopback, unspecified, masks) is left alone.
+pub(super) fn four(scan: &Scan<'_>, run: &Run, from: usize) -> Option<usize> {
+    let to = from + 4;
+    if run.count() < to || run.count() > to && run.sep(to) == super::number::Sep::Dot {
+        return None;
+    }
+    let dotted = (from + 1..to).all(|index| run.sep(index) == super::number::Sep::Dot);
+    if !dotted || from > 0 && run.sep(from) == super::number::Sep::Dot {
+        return None;
+    }
+    let address: Ipv4Addr = scan.text.get(run.start(from)..run.end(to - 1))?.parse().ok()?;
+    let start = run.start(from);
+    // `Chrome/120.0.0.0` is a version.
+    let product = scan.before(start) == b'/' && start >= 2 && scan.byte(start - 2).is_ascii_alphabetic();
+    let octets = address.octets();
+    let version = product && octets[2..] == [0, 0];
+    let nobody = address.is_loopback() || address.is_unspecified() || octets[0] == 255 || version;
+    (!nobody).then_some(to)
+}
+
+/// Whether a letter may stand in an address of version 6.
+fn is_part(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte == b':'
+}
+
+/// An address of version 6 or a hardware address around a `:`. `Some` says how far the text is done with.
+pub(super) fn hex_at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
+    let mut start = at;
+    while start > 0 && at - start < 4 && scan.bytes[start - 1].is_ascii_hexdigit() {
+        start -= 1;
+    }
+    let before = scan.before(start);
+    if before.is_ascii_alphanumeric() || before == b'_' {
+        return None;
+    }
+    let rest = &scan.bytes[at..scan.bytes.len().min(at + 48)];
+    let length = rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
+    let mut end = at + length;
+    if length < 3 {
+        return None;
+    }
+    // The last numbers may be written as version 4.
+    if scan.byte(end) == b'.' && scan.before(end).is_ascii_digit() {
+        let tail = &scan.bytes[end..scan.bytes.len().min(end + 12)];
+        let more = tail.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'.'));
+        let whole = end + more.unwrap_or(tail.len());
+        if scan.text[start..whole]
+            .trim_end_matches('.')
+            .parse::<Ipv6Addr>()
+            .is_ok()
+        {
+            end = whole;
+        }
+    }
+    while end > at && matches!(scan.bytes[end - 1], b'.')
+        || scan.text[start..end].ends_with(':') && !scan.text[start..end].ends_with("::")
+    {
+        end -= 1;
+    }
+    let after = scan.byte(end);
+    if after.is_ascii_alphanumeric() || after == b'_' {
+        return None;
+    }
+    let written = &scan.text[start..end];
+    if is_mac(written.as_bytes(), b':') {
+        return Some(scan.found(start, end, Kind::Mac));
+    }
+    let address: Ipv6Addr = written.parse().ok()?;
+    // `::` alone is a path in many languages, and `a::b` a name.
+    let telling = written.bytes().filter(u8::is_ascii_digit).count() >= 1 && written.len() >= 6;
+    let nobody = address.is_loopback() || address.is_unspecified();
+    (telling && !nobody).then(|| scan.found(start, end, Kind::Ip))
+}
+
+/// Six pairs with dashes, or three fours with dots, at a digit.
+pub(super) fn hardware(scan: &Scan<'_>, token: usize) -> Option<(usize, usize)> {
+    let mut start = token;
+    while start > 0
+        && token - start < 16
+        && (scan.bytes[start - 1].is_ascii_hexdigit() || matches!(scan.bytes[start - 1], b'-'))
+    {
+        start -= 1;
+    }
+    let free = |at: usize| {
+        let byte = scan.byte(at);
+        !byte.is_ascii_alphanumeric() && byte != b'-' && byte != b'_'
+    };
+    let dashes = scan.bytes.get(start..start + 17).filter(|part| is_mac(part, b'-'));
+    if dashes.is_some() && free(start + 17) && !scan.before(start).is_ascii_alphanumeric() {
+        return Some((start, start + 17));
+    }
+    let dots = scan.bytes.get(token..token + 14).filter(|part| is_dotted(part));
+    (dots.is_some() && free(token + 14) && scan.byte(token + 14) != b'.').then_some((token, token + 14))
+}
+
+fn is_mac(part: &[u8], separator: u8) -> bool {
+    let pairs = part.len() == 17
+        && part.iter().enumerate().all(|(index, byte)| {
+            if index % 3 == 2 {
+                *byte == separator
+            } else {
+                byte.is_ascii_hexdigit()
+            }
+        });
+    pairs
+        && part
+            .iter()
+            .any(|byte| !matches!(byte, b'0' | b'f' | b'F') && *byte != separator)
+}
+
+fn is_dotted(part: &[u8]) -> bool {
+    let shape = part.iter().enumerate().all(|(index, byte)| {
+        if index % 5 == 4 {
+            *byte == b'.'
+        } else {
+            byte.is_ascii_hexdigit()
+        }
+    });
+    shape && part.iter().any(u8::is_ascii_alphabetic)
+}

@@ -1,0 +1,145 @@
+//! Words around a number that say what it is. They are read only when a number could be something.
+
+use std::sync::LazyLock;
+
+use super::Scan;
+use crate::lists::Lists;
+
+pub(super) const PHONE: u16 = 1;
+pub(super) const CARD: u16 = 1 << 1;
+pub(super) const SSN: u16 = 1 << 2;
+pub(super) const BIRTH: u16 = 1 << 3;
+pub(super) const VERSION: u16 = 1 << 4;
+/// A word for a number that a state gives to a person.
+pub(super) const NATIONAL: u16 = 1 << 5;
+/// A word for a telephone number if it stands next to it.
+const NEAR: u16 = 1 << 7;
+
+/// How far to look, in bytes and in words.
+const BACK: usize = 72;
+const AHEAD: usize = 24;
+const WORDS_BACK: usize = 9;
+const WORDS_AHEAD: usize = 2;
+
+/// What the words around a stretch say, read once when first asked for.
+pub(super) struct Context {
+    start: usize,
+    end: usize,
+    flags: Option<u16>,
+}
+
+impl Context {
+    pub(super) fn new(start: usize, end: usize) -> Context {
+        Context {
+            start,
+            end,
+            flags: None,
+        }
+    }
+
+    pub(super) fn has(&mut self, scan: &Scan<'_>, wanted: u16) -> bool {
+        let flags = *self.flags.get_or_insert_with(|| words(scan, self.start, self.end));
+        flags & wanted != 0
+    }
+}
+
+fn words(scan: &Scan<'_>, start: usize, end: usize) -> u16 {
+    let before = &scan.bytes[start.saturating_sub(BACK)..start];
+    let after = &scan.bytes[end..scan.bytes.len().min(end + AHEAD)];
+    let mut flags = 0;
+    let mut back = before.rsplit(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
+    let mut next = back.next();
+    for index in 0..WORDS_BACK {
+        let Some(word) = next else { break };
+        next = back.next();
+        let meant = meaning(word, next.unwrap_or_default());
+        flags |= if index == 0 && meant & NEAR != 0 {
+            meant | PHONE
+        } else {
+            meant
+        };
+    }
+    // What follows a number speaks of it only on the same line.
+    let line = after.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let ahead = line.split(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
+    for (index, word) in ahead.take(WORDS_AHEAD).enumerate() {
+        let meant = meaning(word, b"");
+        flags |= meant & (PHONE | CARD) | if index == 0 && meant & NEAR != 0 { PHONE } else { 0 };
+    }
+    flags
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte >= 0x80
+}
+
+/// What a word says, knowing the one before it.
+fn meaning(word: &[u8], before: &[u8]) -> u16 {
+    let Ok(word) = std::str::from_utf8(word) else { return 0 };
+    let meant = WORDS.of(word);
+    if meant & PAIRED == 0 {
+        return meant;
+    }
+    let before = std::str::from_utf8(before).map_or(0, |before| PAIRS.of(before));
+    let number = word.eq_ignore_ascii_case("number") || word.eq_ignore_ascii_case("no");
+    match word {
+        word if word.eq_ignore_ascii_case("security") => before & (SSN | NATIONAL),
+        _ if number => before & (PHONE | NATIONAL),
+        _ => before & NATIONAL,
+    }
+}
+
+/// A word that says something only after another.
+const PAIRED: u16 = 1 << 8;
+
+static WORDS: LazyLock<Lists> = LazyLock::new(|| {
+    Lists::new(&[
+        (
+            PHONE,
+            "phone phones tel telephone mobile cell cellphone fax call calls calling dial sms whatsapp hotline",
+        ),
+        (
+            PHONE,
+            "answering voicemail messages reach reached texting landline switchboard helpline callback gsm",
+        ),
+        (
+            PHONE,
+            "telefon telefone telefono mobil handy movil celular cellulare puhelin telefoon téléphone tél",
+        ),
+        (PHONE, "teléfono móvil 电话 電話 телефон"),
+        (NEAR, "desk office contact portable extension ring home work"),
+        (
+            CARD,
+            "card cards credit debit visa mastercard amex maestro creditcard cvv discover diners jcb",
+        ),
+        (CARD, "karte kreditkarte carte tarjeta carta"),
+        (SSN | NATIONAL, "ssn ssns itin"),
+        (
+            BIRTH,
+            "born birth dob birthday birthdate geboren geburtsdatum naissance nacimiento nascita",
+        ),
+        (VERSION, "version versions release ver build firmware"),
+        (
+            NATIONAL,
+            "steuer idnr tin nino nhs bsn burgerservicenummer pesel cpf nif nie dni cnp egn oib tfn sin",
+        ),
+        (
+            NATIONAL,
+            "aadhaar aadhar tckn kimlik isikukood personnummer cpr amka passport identity citizen insee nir",
+        ),
+        (
+            NATIONAL,
+            "rijksregisternummer medicare curp rut cuit cuil mynumber ahv avs fodselsnummer hetu",
+        ),
+        (PAIRED, "security number no insurance id"),
+    ])
+});
+
+/// What words before a paired one make of it.
+static PAIRS: LazyLock<Lists> = LazyLock::new(|| {
+    Lists::new(&[
+        (SSN | NATIONAL, "social"),
+        (NATIONAL, "national tax identification personal"),
+        (PHONE, "my"),
+    ])
+});

@@ -1,0 +1,232 @@
+//! National numbers with letters in them.
+
+use super::{chinese, ends};
+use crate::kind::Kind;
+use crate::scan::Scan;
+use crate::scan::checks::{is_day, number};
+use crate::scan::number::{Digits, Run, Sep, is_word};
+
+/// The longest of them.
+const LONGEST: usize = 18;
+
+/// A number that begins with letters and whose first digit stands there.
+pub(in crate::scan) fn lettered(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
+    let lowest = scan.floor.max(at.saturating_sub(8));
+    let mut start = at;
+    while start > lowest && scan.bytes[start - 1].is_ascii_alphabetic() {
+        start -= 1;
+    }
+    if is_word(scan.before(start)) || at - start > 6 {
+        return None;
+    }
+    let mut token = [0; LONGEST + 1];
+    let mut length = 0;
+    while length <= LONGEST && scan.byte(start + length).is_ascii_alphanumeric() && start + length < scan.bytes.len() {
+        token[length] = scan.bytes[start + length].to_ascii_uppercase();
+        length += 1;
+    }
+    let end = start + length;
+    if scan.byte(end) == b'(' && hong_kong(&token[..length], scan.byte(end + 1)) && scan.byte(end + 2) == b')' {
+        return Some(scan.found(start, end + 3, Kind::NationalId));
+    }
+    let token = token.get(..length).filter(|_| length <= LONGEST && ends(scan, end))?;
+    let good = match (at - start, length) {
+        (1, 9) => spanish(token) || singapore(token),
+        (2, 9) => british(token),
+        (5, 10) => indian(token),
+        (6, 16) => italian(token),
+        (4, 18) => mexican(token),
+        _ => false,
+    };
+    good.then(|| scan.found(start, end, Kind::NationalId))
+}
+
+/// A number that begins with digits, to whose last group letters are joined: where it is.
+pub(in crate::scan) fn trailed(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usize, Kind)> {
+    let end = run.end(last);
+    let letters = scan.bytes[end..]
+        .iter()
+        .take(3)
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count();
+    let letter = scan.byte(end).to_ascii_uppercase();
+    if !matches!(letters, 1 | 2) || !ends(scan, end + letters) {
+        // Finnish numbers of this century have a letter between date and number.
+        return finnish_of_now(scan, run, last);
+    }
+    let group = |back: usize| {
+        last.checked_sub(back)
+            .filter(|group| !is_word(scan.before(run.start(*group))))
+    };
+    let first = group(0)?;
+    let digits = run.digits(scan, last, last + 1)?;
+    let digits = digits.get();
+    let spanish = letters == 1 && digits.len() == 8 && spanish_letter(number(digits)) == letter;
+    let irish = digits.len() == 7 && irish_letter(digits, scan.byte(end + 1), letters) == letter;
+    let chinese = letters == 1 && letter == b'X' && digits.len() == 17 && chinese(digits, 10);
+    if spanish || irish || chinese {
+        return Some((run.start(first), end + letters, Kind::NationalId));
+    }
+    if letters == 1 && digits.len() == 3 && last > 0 && run.size(last - 1) == 6 && run.sep(last) == Sep::Dash {
+        let whole = run.digits(scan, last - 1, last + 1)?;
+        return finnish(whole.get(), letter).then(|| (run.start(last - 1), end + 1, Kind::NationalId));
+    }
+    None
+}
+
+/// `010203A123X`.
+fn finnish_of_now(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usize, Kind)> {
+    let (start, end) = (run.start(last), run.end(last));
+    let tail = scan.bytes.get(end..end + 5)?;
+    let shaped = run.size(last) == 6
+        && matches!(tail[0], b'A'..=b'F' | b'U'..=b'Y')
+        && tail[1..4].iter().all(u8::is_ascii_digit);
+    if !shaped || !ends(scan, end + 5) || is_word(scan.before(start)) {
+        return None;
+    }
+    let digits = Digits::of(&scan.bytes[start..end + 4])?;
+    finnish(digits.get(), tail[4].to_ascii_uppercase()).then_some((start, end + 5, Kind::NationalId))
+}
+
+fn digits_of(token: &[u8]) -> Option<Digits> {
+    token
+        .iter()
+        .all(u8::is_ascii_digit)
+        .then(|| Digits::of(token))
+        .flatten()
+}
+
+fn spanish_letter(number: u64) -> u8 {
+    b"TRWAGMYFPDXBNJZSQVHLCKE"[usize::try_from(number % 23).unwrap_or(0)]
+}
+
+/// Foreigners in Spain: `X`, `Y` or `Z` for a first digit.
+fn spanish(token: &[u8]) -> bool {
+    let first = match token[0] {
+        b'X' => 0,
+        b'Y' => 1,
+        b'Z' => 2,
+        _ => return false,
+    };
+    digits_of(&token[1..8]).is_some_and(|digits| spanish_letter(first * 10_000_000 + number(digits.get())) == token[8])
+}
+
+fn singapore(token: &[u8]) -> bool {
+    let Some(digits) = digits_of(&token[1..8]) else {
+        return false;
+    };
+    let sum = crate::scan::checks::weighed(digits.get(), &[2, 7, 6, 5, 4, 3, 2]);
+    let (offset, letters) = match token[0] {
+        b'S' => (0, b"JZIHGFEDCBA"),
+        b'T' => (4, b"JZIHGFEDCBA"),
+        b'F' => (0, b"XWUTRQPNMLK"),
+        b'G' => (4, b"XWUTRQPNMLK"),
+        b'M' => (3, b"KLJNPQRTUWX"),
+        _ => return false,
+    };
+    let rest = usize::try_from((sum + offset) % 11).unwrap_or(0);
+    let rest = if token[0] == b'M' { 10 - rest } else { rest };
+    letters[rest] == token[8]
+}
+
+/// National insurance of the United Kingdom: it has no checksum, but letters that are never given.
+fn british(token: &[u8]) -> bool {
+    let never = [b"BG", b"GB", b"KN", b"NK", b"NT", b"TN", b"ZZ"];
+    token[2..8].iter().all(u8::is_ascii_digit)
+        && matches!(token[8], b'A'..=b'D')
+        && !matches!(token[0], b'D' | b'F' | b'I' | b'Q' | b'U' | b'V')
+        && !matches!(token[1], b'D' | b'F' | b'I' | b'O' | b'Q' | b'U' | b'V')
+        && !never.iter().any(|pair| token[..2] == **pair)
+}
+
+/// Tax numbers of India: the fourth letter says whose it is.
+fn indian(token: &[u8]) -> bool {
+    token[..5].iter().all(u8::is_ascii_uppercase)
+        && matches!(
+            token[3],
+            b'P' | b'C' | b'H' | b'F' | b'A' | b'T' | b'B' | b'L' | b'J' | b'G'
+        )
+        && token[5..9].iter().all(u8::is_ascii_digit)
+        && token[9].is_ascii_uppercase()
+}
+
+fn italian(token: &[u8]) -> bool {
+    const ODD: [u8; 26] = [
+        1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23,
+    ];
+    let shaped =
+        token[6..8].iter().all(u8::is_ascii_digit) && token[8].is_ascii_uppercase() && token[15].is_ascii_uppercase();
+    if !shaped || !matches!(token[8], b'A'..=b'E' | b'H' | b'L' | b'M' | b'P' | b'R'..=b'T') {
+        return false;
+    }
+    let place = |byte: u8| {
+        if byte.is_ascii_digit() {
+            byte - b'0'
+        } else {
+            byte - b'A'
+        }
+    };
+    let worth = |(index, byte): (usize, &u8)| match index % 2 {
+        0 => u32::from(ODD[usize::from(place(*byte))]),
+        _ => u32::from(place(*byte)),
+    };
+    let sum: u32 = token[..15].iter().enumerate().map(worth).sum();
+    sum % 26 == u32::from(token[15] - b'A')
+}
+
+fn mexican(token: &[u8]) -> bool {
+    const LETTERS: &[u8] = "0123456789ABCDEFGHIJKLMN_OPQRSTUVWXYZ".as_bytes();
+    let Some(born) = digits_of(&token[4..10]) else {
+        return false;
+    };
+    let sexed = matches!(token[10], b'H' | b'M' | b'X');
+    if !sexed || !is_day(number(&born.get()[2..4]), number(&born.get()[4..6])) || !token[17].is_ascii_digit() {
+        return false;
+    }
+    let worth = |(index, byte): (usize, &u8)| {
+        let value = LETTERS.iter().position(|letter| letter == byte).unwrap_or(0);
+        value * (18 - index)
+    };
+    let sum: usize = token[..17].iter().enumerate().map(worth).sum();
+    (10 - sum % 10) % 10 == usize::from(token[17] - b'0')
+}
+
+fn hong_kong(token: &[u8], check: u8) -> bool {
+    let (letters, digits) = match token.len() {
+        7 => (&token[..1], &token[1..]),
+        8 => (&token[..2], &token[2..]),
+        _ => return false,
+    };
+    let Some(digits) = digits_of(digits).filter(|_| letters.iter().all(u8::is_ascii_uppercase)) else {
+        return false;
+    };
+    let value = |letter: u8| u32::from(letter - b'A') + 10;
+    let head = match letters {
+        [one] => 36 * 9 + value(*one) * 8,
+        [one, two] => value(*one) * 9 + value(*two) * 8,
+        _ => return false,
+    };
+    let sum = head + crate::scan::checks::weighed(digits.get(), &[7, 6, 5, 4, 3, 2]);
+    let wanted = match check.to_ascii_uppercase() {
+        b'A' => 10,
+        digit @ b'0'..=b'9' => u32::from(digit - b'0'),
+        _ => return false,
+    };
+    (sum + wanted).is_multiple_of(11)
+}
+
+fn finnish(digits: &[u8], letter: u8) -> bool {
+    const LETTERS: &[u8] = b"0123456789ABCDEFHJKLMNPRSTUVWXY";
+    let rest = usize::try_from(number(digits) % 31).unwrap_or(0);
+    digits.len() == 9 && is_day(number(&digits[2..4]), number(&digits[..2])) && LETTERS[rest] == letter
+}
+
+fn irish_letter(digits: &[u8], second: u8, letters: usize) -> u8 {
+    let extra = match (letters, second.to_ascii_uppercase()) {
+        (2, letter @ b'A'..=b'I') => u32::from(letter - b'A' + 1) * 9,
+        (2, b'W') | (1, _) => 0,
+        _ => return 0,
+    };
+    let rest = (crate::scan::checks::weighed(digits, &[8, 7, 6, 5, 4, 3, 2]) + extra) % 23;
+    b"WABCDEFGHIJKLMNOPQRSTUV"[usize::try_from(rest).unwrap_or(0)]
+}

@@ -1,0 +1,146 @@
+//! E-mail addresses and addresses of pages.
+
+use super::Scan;
+use crate::kind::Kind;
+
+/// The longest local part and domain that are looked at.
+const LOCAL: usize = 64;
+const DOMAIN: usize = 255;
+/// The longest address of a page; what follows is text again.
+const PAGE: usize = 4096;
+
+/// Endings that say file rather than domain: `icon@2x.png` is no address.
+const FILES: [&str; 16] = [
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "map", "md",
+];
+
+/// An e-mail address around an `@`.
+pub(super) fn email_at(scan: &mut Scan<'_>, at: usize) -> usize {
+    let start = local_start(scan, at);
+    let end = domain_end(scan, at + 1);
+    if start == at || end == at + 1 {
+        return at + 1;
+    }
+    let remote = scan.byte(end) == b':' && scan.byte(end + 1).is_ascii_alphanumeric() && &scan.text[start..at] == "git";
+    if remote {
+        return end;
+    }
+    scan.found(start, end, Kind::Email)
+}
+
+fn local_start(scan: &Scan<'_>, at: usize) -> usize {
+    let lowest = scan.floor.max(at.saturating_sub(LOCAL));
+    let mut start = at;
+    while start > lowest && is_local(scan.bytes[start - 1]) {
+        start -= 1;
+    }
+    while start < at && (!scan.text.is_char_boundary(start) || matches!(scan.bytes[start], b'.' | b'\'' | b'-')) {
+        start += 1;
+    }
+    // Quotes, dashes and spaces beyond ASCII are not part of a name.
+    let cut = scan.text[start..at]
+        .char_indices()
+        .rfind(|(_, letter)| !letter.is_ascii() && !letter.is_alphanumeric());
+    cut.map_or(start, |(index, letter)| start + index + letter.len_utf8())
+}
+
+fn is_local(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || byte >= 0x80
+        || matches!(
+            byte,
+            b'.' | b'_' | b'%' | b'+' | b'-' | b'\'' | b'&' | b'~' | b'!' | b'#' | b'$' | b'*'
+        )
+}
+
+/// Where the domain after an `@` ends; where it began if it is none.
+fn domain_end(scan: &Scan<'_>, from: usize) -> usize {
+    let rest = &scan.bytes[from..scan.bytes.len().min(from + DOMAIN)];
+    let length = rest
+        .iter()
+        .position(|byte| !(byte.is_ascii_alphanumeric() || *byte >= 0x80 || matches!(byte, b'.' | b'-')))
+        .unwrap_or(rest.len());
+    let mut end = from + length;
+    while !scan.text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let domain = &scan.text[from..end];
+    let stray = domain.find(|letter: char| !letter.is_ascii() && !letter.is_alphanumeric());
+    let domain = &domain[..stray.unwrap_or(domain.len())];
+    let mut domain = domain.trim_end_matches(['.', '-']);
+    // `a@example.com..` and a sentence that goes on without a space (`a@example.com.Then`) end at the last good label.
+    while let Some((rest, last)) = domain.rsplit_once('.') {
+        let known = is_top(last) && rest.split('.').all(is_label);
+        if known {
+            return from + domain.len();
+        }
+        domain = rest.trim_end_matches('.');
+    }
+    from
+}
+
+fn is_label(label: &str) -> bool {
+    !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
+}
+
+fn is_top(label: &str) -> bool {
+    let letters = label.chars().all(char::is_alphabetic) && label.chars().count() >= 2 && label.len() <= 24;
+    let encoded = label.len() > 4 && label.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("xn--"));
+    (letters || encoded) && !FILES.iter().any(|file| label.eq_ignore_ascii_case(file))
+}
+
+const SCHEMES: [&str; 6] = ["https", "http", "ftp", "ftps", "wss", "ws"];
+
+/// The address of a page around the `:` of its `://`.
+pub(super) fn url_at(scan: &mut Scan<'_>, at: usize) -> usize {
+    let from = at + 3;
+    let lowest = scan.floor.max(at.saturating_sub(5));
+    let mut start = at;
+    while start > lowest && scan.bytes[start - 1].is_ascii_alphabetic() {
+        start -= 1;
+    }
+    let scheme = &scan.bytes[start..at];
+    let known = SCHEMES.iter().any(|one| scheme.eq_ignore_ascii_case(one.as_bytes()));
+    if !known || scan.before(start).is_ascii_alphanumeric() {
+        return from;
+    }
+    let end = page_end(scan, from);
+    if end == from
+        || !scan.byte(from).is_ascii_alphanumeric() && !matches!(scan.byte(from), b'[') && scan.byte(from) < 0x80
+    {
+        return from;
+    }
+    scan.found(start, end, Kind::Url)
+}
+
+fn page_end(scan: &Scan<'_>, from: usize) -> usize {
+    let mut most = scan.text.len().min(from + PAGE);
+    while !scan.text.is_char_boundary(most) {
+        most -= 1;
+    }
+    let rest = &scan.text[from..most];
+    let stop = |letter: char| {
+        letter.is_whitespace()
+            || letter.is_control()
+            || matches!(
+                letter,
+                '<' | '>' | '"' | '`' | '{' | '}' | '|' | '\\' | '^' | '‹' | '›' | '«' | '»' | '“' | '”'
+            )
+    };
+    let mut page = &rest[..rest.find(stop).unwrap_or(rest.len())];
+    loop {
+        let Some(last) = page.chars().next_back() else {
+            return from;
+        };
+        let closes = match last {
+            ')' => page.matches('(').count() < page.matches(')').count(),
+            ']' => page.matches('[').count() < page.matches(']').count(),
+            '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '’' | '…' => true,
+            _ => false,
+        };
+        if !closes {
+            return from + page.len();
+        }
+        page = &page[..page.len() - last.len_utf8()];
+    }
+}

@@ -1,0 +1,292 @@
+//! Values after a label, in text: `Name: …` on a line, and what programs print of their values: `"email": "…"`,
+//! `{ name: '…' }`, `Customer(name='…')`.
+
+use super::number::is_word;
+use super::{Scan, around};
+use crate::finding::{Evidence, Finding};
+use crate::keys::{self, Telling, Whose};
+use crate::kind::Kind;
+use crate::secret;
+use crate::value::{self, Ground};
+
+/// The longest label and value that are looked at; a cookie may be longer.
+pub(super) const LABEL: usize = 40;
+const VALUE: usize = 240 + 64;
+const COOKIE: usize = 8192;
+
+/// Where a key stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// Between quotes.
+    Quoted,
+    /// After a bracket or a comma.
+    Within,
+    /// At the beginning of a line.
+    Line,
+    /// Elsewhere, with its value right behind it: `name="…"`.
+    Close,
+    /// Elsewhere.
+    Loose,
+}
+
+/// What a key is followed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    Quote,
+    Number,
+    Other,
+}
+
+struct Key<'t> {
+    text: &'t str,
+    start: usize,
+    stands: Stands,
+}
+
+/// What follows a `:` or `=`, if what precedes it is a telling key.
+pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
+    let after = first(&scan.text[at + 1..], VALUE);
+    let lead = after.len() - after.trim_start_matches([' ', '\t', '*', '>']).len();
+    let value = &after[lead..];
+    let Some(begins) = value.chars().next() else { return };
+    let follows = if matches!(begins, '"' | '\'' | '`') || value.starts_with("\\\"") {
+        Follows::Quote
+    } else if begins.is_ascii_digit() || matches!(begins, '-' | '+') || value.starts_with("datetime.") {
+        Follows::Number
+    } else {
+        Follows::Other
+    };
+    let Some(key) = key_before(scan, at, follows) else {
+        return;
+    };
+    let Some(telling) = keys::telling(key.text).filter(|telling| scan.kinds.has(telling.kind)) else {
+        return;
+    };
+    let from = at + 1 + lead;
+    match (begins, key.stands) {
+        _ if follows == Follows::Quote => quoted_at(scan, &key, telling, from),
+        ('{' | '[', _) => {}
+        (_, Stands::Quoted | Stands::Within) => bare_at(scan, telling, from, up_to_end(value)),
+        ('\n' | '\r', _) => {
+            let line = after.len() - after.trim_start().len();
+            labelled(scan, telling, at + 1 + line, up_to_line(&after[line..]));
+        }
+        _ => labelled(scan, telling, from, up_to_line(value)),
+    }
+}
+
+/// The key before a `:` or `=`. Of bare words only those are asked that a value in quotes follows, or a number.
+fn key_before<'t>(scan: &Scan<'t>, at: usize, follows: Follows) -> Option<Key<'t>> {
+    let lowest = at.saturating_sub(LABEL);
+    let before = scan.bytes[lowest..at].trim_ascii_end();
+    let before = before.strip_suffix(b":").unwrap_or(before);
+    let end = lowest + before.len();
+    if matches!(before.last(), Some(b'"' | b'\'')) {
+        return quoted_key(scan, end - 1);
+    }
+    if follows != Follows::Other {
+        let length = before
+            .iter()
+            .rev()
+            .take_while(|byte| is_word(**byte) || **byte == b'-')
+            .count();
+        let start = end - length;
+        let text = scan.text.get(start..end).filter(|text| !text.is_empty())?;
+        let outside = scan.bytes[start.saturating_sub(LABEL)..start].trim_ascii_end();
+        if matches!(outside.last(), Some(b'{' | b'(' | b',' | b'[')) {
+            let stands = Stands::Within;
+            return Some(Key { text, start, stands });
+        }
+        if let Some(key) = line_label(scan, at) {
+            return Some(key);
+        }
+        let stands = if end == at { Stands::Close } else { Stands::Loose };
+        return (follows == Follows::Quote).then_some(Key { text, start, stands });
+    }
+    (scan.bytes[at] == b':').then(|| line_label(scan, at)).flatten()
+}
+
+/// A value in quotes: under a key in a structure it is believed as in JSON.
+fn quoted_at(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
+    let most = if telling.kind == Kind::Secret { COOKIE } else { VALUE };
+    let text = first(&scan.text[from..], most);
+    let (start, value) = match text.strip_prefix('\\') {
+        Some(inner) => (from + 2, up_to(&inner[1..], &['\\', '\n'])),
+        None => (from + 1, closed(text)),
+    };
+    let assigned = key.stands == Stands::Close && scan.bytes[key.start + key.text.len()] == b'=';
+    match key.stands {
+        Stands::Close | Stands::Loose if telling.kind == Kind::Secret => {
+            if !telling.vague && secret::is_password(value) {
+                note(scan, start, (0, value.len()), Kind::Secret, Evidence::Form);
+            }
+            return;
+        }
+        Stands::Close | Stands::Loose if telling.vague || !assigned && !telling.kind.is_structured() => return,
+        Stands::Quoted | Stands::Within | Stands::Line | Stands::Close | Stands::Loose => {}
+    }
+    let named = telling.vague && telling.kind != Kind::Secret;
+    let whose = if named {
+        around::whose(scan, key.start, start + value.len())
+    } else {
+        Whose::Unsaid
+    };
+    // On a line of its own a name in quotes may be any heading.
+    let heading = named && key.stands == Stands::Line && whose != Whose::Peoples && !value::looks_titled(value);
+    let Some(kind) = value::meant(telling, whose, value).filter(|_| !heading) else {
+        return;
+    };
+    if kind == Kind::Secret && value::is_told(value) {
+        return;
+    }
+    if let Some(part) = value::borne_out(value, kind, Ground::Key) {
+        note(scan, start, part, kind, Evidence::Key);
+    }
+}
+
+/// A value without quotes in a structure: a number, a date.
+fn bare_at(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
+    let kind = telling.kind;
+    let numbered = kind.is_structured() || kind == Kind::Address;
+    let number = numbered && value.bytes().any(|byte| byte.is_ascii_digit());
+    if telling.vague || kind != Kind::Secret && !number {
+        return;
+    }
+    // Without a digit it may be the name of a variable.
+    let ground = if number { Ground::Key } else { Ground::Label };
+    if let Some(part) = value::borne_out(value, kind, ground) {
+        note(scan, start, part, kind, Evidence::Key);
+    }
+}
+
+/// What follows a label to the end of its line.
+fn labelled(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
+    if !believable(value, telling) {
+        return;
+    }
+    if let Some(part) = value::borne_out(value, telling.kind, Ground::Label) {
+        note(scan, start, part, telling.kind, Evidence::Key);
+    }
+}
+
+fn note(scan: &mut Scan<'_>, offset: usize, (start, end): (usize, usize), kind: Kind, by: Evidence) {
+    scan.out.push(Finding {
+        start: offset + start,
+        end: offset + end,
+        kind,
+        by,
+    });
+}
+
+/// As much of a text as a value and the space before it can be, whole letters only.
+fn first(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The key between quotes that ends there.
+fn quoted_key<'t>(scan: &Scan<'t>, close: usize) -> Option<Key<'t>> {
+    let lowest = close.saturating_sub(LABEL);
+    let quote = scan.bytes[close];
+    let open = scan.bytes[lowest..close]
+        .iter()
+        .rposition(|byte| *byte == quote || *byte == b'\n')?
+        + lowest;
+    (scan.bytes[open] == quote).then(|| Key {
+        text: &scan.text[open + 1..close],
+        start: open,
+        stands: Stands::Quoted,
+    })
+}
+
+/// The label that a line begins with.
+fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
+    let lowest = at.saturating_sub(LABEL);
+    let begin = match scan.bytes[lowest..at].iter().rposition(|byte| *byte == b'\n') {
+        Some(index) => lowest + index + 1,
+        None if lowest == 0 => 0,
+        None => return None,
+    };
+    let label = scan.text.get(begin..at)?;
+    let label = label.trim_matches([' ', '\t', '*', '-', '#', '>', '|', '•']);
+    let plain = !label.is_empty()
+        && label
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '_' | '-' | '/'));
+    (plain && label.split(' ').count() <= 3).then_some(Key {
+        text: label,
+        start: begin,
+        stands: Stands::Line,
+    })
+}
+
+/// Whether a value in running text is one, or the beginning of a sentence about it.
+fn believable(value: &str, telling: Telling) -> bool {
+    let words = || value.split_whitespace();
+    let capital = |word: &str| {
+        word.chars()
+            .find(|letter| letter.is_alphabetic())
+            .is_none_or(char::is_uppercase)
+    };
+    match telling.kind {
+        Kind::Name | Kind::Place | Kind::Organisation => {
+            words().count() <= 4
+                && value::looks_named(value)
+                && words().filter(|word| word.len() > 3).all(capital)
+                && words().next().is_some_and(|first| {
+                    capital(first) && !matches!(first, "The" | "A" | "An" | "Your" | "This" | "Use")
+                })
+        }
+        Kind::Address => {
+            let number = |word: &str| word.trim_matches([',', '.']).bytes().all(|byte| byte.is_ascii_digit());
+            words().any(number) && words().count() <= 16 && !value.contains(['(', '"'])
+        }
+        Kind::Secret | Kind::Own(_) => false,
+        Kind::Email
+        | Kind::Phone
+        | Kind::Card
+        | Kind::Iban
+        | Kind::Ssn
+        | Kind::NationalId
+        | Kind::Ip
+        | Kind::Mac
+        | Kind::Url
+        | Kind::BirthDate => true,
+    }
+}
+
+/// What stands between the quotes that a text begins with; escapes are part of it.
+fn closed(text: &str) -> &str {
+    let mut letters = text.char_indices();
+    let Some((_, quote)) = letters.next() else { return "" };
+    let mut escaped = false;
+    let end = letters.find(|(_, letter)| {
+        let ends = !escaped && *letter == quote || matches!(letter, '\n' | '⟦');
+        escaped = !escaped && *letter == '\\';
+        ends
+    });
+    &text[quote.len_utf8()..end.map_or(text.len(), |(index, _)| index)]
+}
+
+/// A bare value in a structure: a number, a date, what a call gives.
+fn up_to_end(text: &str) -> &str {
+    let end = text.find([',', '}', ']', ')', '(', '\n', ' ']);
+    let call = end.filter(|end| text[*end..].starts_with('('));
+    let end = match call {
+        Some(open) => text[open..].find([')', '\n']).map(|length| open + length + 1),
+        None => end,
+    };
+    let value = &text[..end.unwrap_or(text.len()).min(text.len())];
+    value.trim_end_matches(['.', ',', ';', '\n'])
+}
+
+fn up_to_line(text: &str) -> &str {
+    up_to(text, &['\n', '\r', '⟦']).trim_end_matches(['.', ',', ';'])
+}
+
+fn up_to<'t>(text: &'t str, ends: &[char]) -> &'t str {
+    &text[..text.find(ends).unwrap_or(text.len())]
+}

@@ -1,0 +1,206 @@
+//! Telephone numbers: international and national forms. Forms that only telephone numbers have are taken anywhere;
+//! others need a word nearby that says so, or to be the whole of a value.
+
+use super::context::{self, Context};
+use super::number::{Run, Sep, is_word};
+use super::{Place, Scan};
+
+/// How telling the form of a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    /// No telephone number looks so.
+    Never,
+    /// Some do, and so do other numbers.
+    Possible,
+    /// Groups as people write telephone numbers; enough where nothing else is in the value.
+    Likely,
+    /// Little else looks so.
+    Sure,
+}
+
+/// A telephone number that begins with a group: where it starts and ends, and the group after it.
+pub(super) fn at(
+    scan: &Scan<'_>,
+    run: &Run,
+    from: usize,
+    to: usize,
+    around: &mut Context,
+) -> Option<(usize, usize, usize)> {
+    let most = (from + 7).min(to);
+    let lead = Lead::before(scan, run.start(from));
+    for next in (from + 1..=most).rev() {
+        let form = form(scan, run, from, next, lead);
+        let good = match form {
+            Form::Never => false,
+            Form::Sure => true,
+            Form::Likely if whole(scan, run, from, next, lead) => true,
+            Form::Likely | Form::Possible => around.has(scan, context::PHONE),
+        };
+        if good {
+            let end = run.end(next - 1);
+            let end = if next == to {
+                extension(scan, end).unwrap_or(end)
+            } else {
+                end
+            };
+            return Some((lead.start(run.start(from)), end, next));
+        }
+    }
+    None
+}
+
+/// What stands before the first digit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    None,
+    Plus,
+    Paren,
+    PlusParen,
+    /// Something that no telephone number follows: money, a sign, a fraction.
+    Other,
+}
+
+impl Lead {
+    fn before(scan: &Scan<'_>, start: usize) -> Lead {
+        let two = start.checked_sub(2).map_or(b' ', |index| scan.byte(index));
+        match (two, scan.before(start)) {
+            (b'+', b'(') | (b'(', b'+') => Lead::PlusParen,
+            (_, b'+') => Lead::Plus,
+            (_, b'(') => Lead::Paren,
+            (_, b'$' | b'#' | b'.' | b'-' | b'/' | b'=' | b'_' | b'*' | b'~' | b'^' | b'<' | b'>') => Lead::Other,
+            _ => Lead::None,
+        }
+    }
+
+    fn start(self, first: usize) -> usize {
+        match self {
+            Lead::None | Lead::Other => first,
+            Lead::Plus | Lead::Paren => first - 1,
+            Lead::PlusParen => first - 2,
+        }
+    }
+
+    fn is_plus(self) -> bool {
+        matches!(self, Lead::Plus | Lead::PlusParen)
+    }
+}
+
+fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> Form {
+    let total = run.total(from, next);
+    if !(6..=15).contains(&total) || run.count() > next && matches!(run.sep(next), Sep::Dot | Sep::Dash | Sep::Slash) {
+        return Form::Never;
+    }
+    let first = run.size(from);
+    let sizes = (from + 1..next).map(|group| run.size(group));
+    let slashes = (from + 1..next).filter(|group| run.sep(*group) == Sep::Slash).count();
+    if slashes > 1 {
+        return Form::Never;
+    }
+    if lead.is_plus() {
+        return international(scan, run, from, next, total);
+    }
+    let zeros = scan.byte(run.start(from)) == b'0';
+    let double = zeros && scan.byte(run.start(from) + 1) == b'0';
+    let country = matches!(scan.byte(run.start(from) + 2), b'1'..=b'9');
+    if double && country && first >= 3 && total >= 10 && next > from + 1 {
+        return Form::Sure;
+    }
+    if american(scan, run, from, next) {
+        return Form::Sure;
+    }
+    let closed = from + 1 < next && run.sep(from + 1) == Sep::Paren;
+    if lead == Lead::Paren
+        && closed
+        && (2..=5).contains(&first)
+        && (7..=11).contains(&total)
+        && sizes.clone().all(|size| size >= 2)
+    {
+        return Form::Sure;
+    }
+    if lead == Lead::Other || lead == Lead::Paren {
+        return Form::Never;
+    }
+    let even = sizes.clone().all(|size| (2..=8).contains(&size));
+    let same = run.same_sep(from, next);
+    let groups = next - from;
+    let grouped = even && (1..=5).contains(&first) && same.is_some_and(|sep| sep != Sep::Slash);
+    if zeros
+        && !double
+        && groups >= 3
+        && first >= 2
+        && (9..=11).contains(&total)
+        && grouped
+        && sizes.clone().all(|size| size <= 4)
+    {
+        return Form::Sure;
+    }
+    if groups == 2 && same == Some(Sep::Dot) {
+        return Form::Never;
+    }
+    if groups >= 2 && first >= 2 && grouped {
+        let usual = (7..=11).contains(&total) && (groups >= 3 || zeros || sizes.clone().all(|size| size == 4));
+        return if usual { Form::Likely } else { Form::Possible };
+    }
+    let bare = groups == 1 && (7..=12).contains(&total);
+    if bare || even && groups >= 2 && (7..=12).contains(&total) {
+        return Form::Possible;
+    }
+    Form::Never
+}
+
+/// A number after a plus: a country's code, then groups of any size.
+fn international(scan: &Scan<'_>, run: &Run, from: usize, next: usize, total: usize) -> Form {
+    let written = next > from + 1 || total >= 9;
+    let begins = scan.byte(run.start(from)) != b'0';
+    let last = run.size(next - 1);
+    if begins && written && total >= 8 && last >= 2 {
+        Form::Sure
+    } else {
+        Form::Never
+    }
+}
+
+/// Three, three and four digits, with a one before or not; or none between the first two in brackets.
+fn american(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
+    let one = scan.byte(run.start(from)) == b'1' && run.size(from) == 1;
+    let area = from + usize::from(one);
+    if next != area + 3 || !run.shaped(area, &[3, 3, 4]) {
+        return false;
+    }
+    let brackets = run.sep(area + 1) == Sep::Paren;
+    let last = run.sep(area + 2);
+    brackets && matches!(last, Sep::Dash | Sep::Dot | Sep::Space)
+        || run.sep(area + 1) == last && matches!(last, Sep::Dash | Sep::Dot)
+        || one && run.sep(area + 1) == last && last == Sep::Space
+}
+
+/// Whether the number is all that the value has.
+fn whole(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> bool {
+    let end = run.end(next - 1);
+    scan.place == Place::Value
+        && scan.text[..lead.start(run.start(from))].trim().is_empty()
+        && scan.text[extension(scan, end).unwrap_or(end)..].trim().is_empty()
+}
+
+/// Whether letters after a number are its extension.
+pub(super) fn extends(scan: &Scan<'_>, end: usize) -> bool {
+    extension(scan, end).is_some()
+}
+
+/// The end of an extension: `x123`, `ext. 123`.
+fn extension(scan: &Scan<'_>, end: usize) -> Option<usize> {
+    let rest = &scan.bytes[end..scan.bytes.len().min(end + 16)];
+    let gap = usize::from(rest.first() == Some(&b' '));
+    let rest = rest.get(gap..)?;
+    let word = rest.iter().position(|byte| !byte.is_ascii_alphabetic())?;
+    if !matches!(&rest[..word], b"x" | b"X" | b"ext" | b"Ext" | b"EXT" | b"extension") {
+        return None;
+    }
+    let skip = rest[word..].iter().position(|byte| !matches!(byte, b'.' | b' '))?;
+    let digits = rest[word + skip..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let last = end + gap + word + skip + digits;
+    ((1..=6).contains(&digits) && !is_word(scan.byte(last))).then_some(last)
+}

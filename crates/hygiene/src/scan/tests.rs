@@ -1,0 +1,305 @@
+//! What has a form, and what only looks like it.
+
+use super::{Place, scan};
+use crate::finding::resolve;
+use crate::kind::{Kind, Kinds};
+
+#[track_caller]
+fn check(text: &str, expected: &[(Kind, &str)]) {
+    let found = resolve(text, scan(text, Kinds::all(), Place::Text, Vec::new()).found);
+    let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[track_caller]
+fn one(text: &str, kind: Kind, value: &str) {
+    check(text, &[(kind, value)]);
+}
+
+#[test]
+fn addresses_of_mail_end_where_they_end() {
+    one(
+        "Write to ann.lee+x@mail.example.com.",
+        Kind::Email,
+        "ann.lee+x@mail.example.com",
+    );
+    one("<ANN@EXAMPLE.ORG>", Kind::Email, "ANN@EXAMPLE.ORG");
+    one("jürgen@müller.de, bitte", Kind::Email, "jürgen@müller.de");
+    one("mail:123456789@s.whatsapp.net", Kind::Email, "123456789@s.whatsapp.net");
+    one("a@example.com.Then more", Kind::Email, "a@example.com.Then");
+    check("icon@2x.png lib@1.2.3 @scope/name a@b git@github.com:org/repo", &[]);
+}
+
+#[test]
+fn addresses_of_pages_lose_the_punctuation_around() {
+    one(
+        "see (https://Example.com/a_(b)?q=1#f).",
+        Kind::Url,
+        "https://Example.com/a_(b)?q=1#f",
+    );
+    one("http://www.DialForum.co.uk/", Kind::Url, "http://www.DialForum.co.uk/");
+    check("https:// and mailto:x and file:///etc", &[]);
+}
+
+#[test]
+fn what_stands_behind_a_point_is_no_card() {
+    check("0.4532276644577020", &[]);
+    check("[0.4532276644577020,17.4532276644577020]", &[]);
+    one("no. 4532276644577020.", Kind::Card, "4532276644577020");
+    one("4532.2766.4457.7020", Kind::Card, "4532.2766.4457.7020");
+}
+
+#[test]
+fn cards_are_checked_whatever_stands_between() {
+    for written in [
+        "4532276644577020",
+        "4532 2766 4457 7020",
+        "4532-2766-4457-7020",
+        "4532\u{a0}2766\u{a0}4457\u{a0}7020",
+        "4532\u{2009}2766\u{2009}4457\u{2009}7020",
+        "4532\u{2011}2766\u{2011}4457\u{2011}7020",
+        "3403 767927 48116",
+        "676222165679",
+        "213176828496175",
+    ] {
+        one(&format!("paid with {written} today"), Kind::Card, written);
+    }
+    check("4532276644577021 and 1234567890123456 and x4532276644577020y", &[]);
+    one("card 060400000000", Kind::Card, "060400000000");
+}
+
+#[test]
+fn accounts_are_checked_in_any_case_and_grouping() {
+    for written in [
+        "GB82WEST12345698765432",
+        "gb82west12345698765432",
+        "GB82 WEST 1234 5698 7654 32",
+        "DE89 3704 0044 0532 0130 00",
+    ] {
+        one(&format!("to {written}."), Kind::Iban, written);
+    }
+    check(
+        "GB83WEST12345698765432 GB82WEST1234569876543 XX82WEST12345698765432",
+        &[],
+    );
+}
+
+#[test]
+fn addresses_of_machines() {
+    one("from 58.74.121.78 blocked", Kind::Ip, "58.74.121.78");
+    one(
+        "host 2001:db8:85a3:0:0:8a2e:370:7334, up",
+        Kind::Ip,
+        "2001:db8:85a3:0:0:8a2e:370:7334",
+    );
+    one("at fe80::1ff:fe23:4567:890a.", Kind::Ip, "fe80::1ff:fe23:4567:890a");
+    one("::ffff:192.0.2.128", Kind::Ip, "::ffff:192.0.2.128");
+    one("00:1A:2b:3c:4d:5e", Kind::Mac, "00:1A:2b:3c:4d:5e");
+    one("00-1A-2B-3C-4D-5E", Kind::Mac, "00-1A-2B-3C-4D-5E");
+    one("001a.2b3c.4d5e", Kind::Mac, "001a.2b3c.4d5e");
+    check(
+        "version 1.2.3.4, Chrome/120.0.0.0, 127.0.0.1, 0.0.0.0, 255.255.255.0, 300.1.1.1, std::mem::swap, 12:30:45, a::b, ::1",
+        &[],
+    );
+}
+
+#[test]
+fn telephone_numbers_in_the_forms_of_many_countries() {
+    for written in [
+        "+41 (0)85 806 98 67",
+        "+1-984-182-0190",
+        "+447700 208 815",
+        "+447700677662",
+        "001-518-640-0854x0135",
+        "(898)666-3621x0135",
+        "(07) 5331 0577",
+        "(71) 4233-6306",
+        "201-948-1927",
+        "930.167.3943",
+        "01.84.17.61.18",
+        "027 896 92 86",
+        "1-800-555-0199 ext. 12",
+    ] {
+        one(&format!("It is {written}, she said"), Kind::Phone, written);
+    }
+    for written in [
+        "78 651 450",
+        "451 5986",
+        "60-56-85-91",
+        "3660170548",
+        "61 51 81",
+        "9472 7916",
+        "99 668472",
+    ] {
+        one(&format!("Can someone call me on {written}?"), Kind::Phone, written);
+        one(&format!("{written} fax"), Kind::Phone, written);
+        check(&format!("It was {written} then"), &[]);
+    }
+    check(
+        "arXiv 2106.12345, 2012-10-01 00:46:43, 1/2/1999, -122.4194, 1700000000000, $1 234 567, 3.14159265",
+        &[],
+    );
+}
+
+#[test]
+fn social_security_numbers() {
+    one("Here's my SSN: 403-57-9558", Kind::Ssn, "403-57-9558");
+    one("it is 403 57 9558.", Kind::Ssn, "403 57 9558");
+    one("SSN 403579558", Kind::Ssn, "403579558");
+    check(
+        "000-12-3456 666-12-3456 403-00-9558 403-57-0000 2270-66-1551 403579558",
+        &[],
+    );
+}
+
+#[test]
+fn dates_of_birth_only_where_birth_is_spoken_of() {
+    one("She was born on 12/27/1986.", Kind::BirthDate, "12/27/1986");
+    one("DOB: 1986-12-27", Kind::BirthDate, "1986-12-27");
+    check("The meeting on 12/27/1986 was long", &[]);
+}
+
+#[test]
+fn national_numbers_with_a_form_or_a_date_are_found_anywhere() {
+    for written in [
+        "529.982.247-25",
+        "756.9217.0769.85",
+        "85.07.30-033.28",
+        "811218-9876",
+        "070761-4285",
+        "710319/2745",
+        "2 95 10 99 126 111 93",
+        "2341 2341 2346",
+        "20-05536168-2",
+        "12.531.909-2",
+        "15108695088",
+        "44051401359",
+        "36805280109",
+        "1630615123457",
+        "7503305044089",
+        "360426199101010071",
+        "311280-888Y",
+        "54362315K",
+        "X2482300W",
+        "RCCMNL83S18D969H",
+        "AB123456C",
+        "6433435F",
+        "S1234567D",
+        "A123456(3)",
+        "BOXW310820HNERXN09",
+        "ACUPA7085R",
+        "880101-1234567",
+    ] {
+        one(&format!("the number {written} it is"), Kind::NationalId, written);
+    }
+}
+
+#[test]
+fn national_numbers_with_only_a_checksum_need_a_word() {
+    for (word, written) in [
+        ("BSN", "111222333"),
+        ("IdNr", "36574261809"),
+        ("NHS", "9434765870"),
+        ("kimlik", "17291716060"),
+        ("OIB", "33392005961"),
+        ("NIF", "501964843"),
+        ("TFN", "123456782"),
+        ("EGN", "7523169263"),
+        ("SIN", "123-456-782"),
+        ("tax ID", "36 574 261 809"),
+    ] {
+        one(&format!("{word} {written}"), Kind::NationalId, written);
+        check(&format!("count {written}"), &[]);
+    }
+    check(
+        "529.982.247-26 756.9217.0769.86 811218-9875 54362315L RCCMNL83S18D969I GB123456C",
+        &[],
+    );
+}
+
+#[test]
+fn values_after_a_label_are_found_by_it() {
+    one("Name: Victoria Bruun\nrest", Kind::Name, "Victoria Bruun");
+    one("**Phone:**\n 51 516 33", Kind::Phone, "51 516 33");
+    one("{\"last_name\": \"o'brien\"}", Kind::Name, "o'brien");
+    one("{\"ssn\": 403579558, \"x\": 1}", Kind::Ssn, "403579558");
+    one("Address: 12 Main Street", Kind::Address, "12 Main Street");
+    check(
+        "name: The name of the file\nlocation: city name\naddress: where it goes\npassword: your own",
+        &[],
+    );
+}
+
+#[test]
+fn what_programs_print_of_their_values_is_found_by_its_keys() {
+    let pair = [(Kind::Name, "Ann Lee"), (Kind::Phone, "78 651 450")];
+    for text in [
+        "{ name: 'Ann Lee', phone: '78 651 450' }",
+        "[\n  {\n    id: 1,\n    name: 'Ann Lee',\n    phone: '78 651 450'\n  }\n]",
+        "{'name': 'Ann Lee', 'phone': '78 651 450'}",
+        "Customer(name='Ann Lee', phone='78 651 450')",
+        "Customer { name: 'Ann Lee', phone: '78 651 450' }",
+        "Map(2) { 'name' => 'Ann Lee', 'phone' => '78 651 450' }",
+        "name: \"Ann Lee\"\nphone: \"78 651 450\"\n",
+        "{\"name\" : \"Ann Lee\", \"phone\" : \"78 651 450\"}",
+        "\"{\\\"name\\\":\\\"Ann Lee\\\",\\\"phone\\\":\\\"78 651 450\\\"}\"",
+    ] {
+        check(text, &pair);
+    }
+    one("{\"id\":17,\"name\":\"maria garcia\"}", Kind::Name, "maria garcia");
+    one("{ lastName: \"O'Brien\" }", Kind::Name, "O'Brien");
+    one("{ lastName: 'O\\'Brien \"x\"' }", Kind::Name, "O\\'Brien \"x\"");
+    one("{ id: 1, zip: 90210 }", Kind::Address, "90210");
+    one(
+        "{ dob: 1980-01-01T00:00:00.000Z, n: 1 }",
+        Kind::BirthDate,
+        "1980-01-01T00:00:00.000Z",
+    );
+    one(
+        "P(born=datetime.date(1980, 1, 1), n=2)",
+        Kind::BirthDate,
+        "datetime.date(1980, 1, 1)",
+    );
+    one("{ password: 'correct horse', user: 4 }", Kind::Secret, "correct horse");
+    one("{ cvv: 123 }", Kind::Secret, "123");
+    one("<person city=\"oulu\"/>", Kind::Place, "oulu");
+    check(
+        "{ name: 'Blue Chair', sku: 'A1' } {\"files\": [{\"name\": \"Report\"}, {\"name\": \"Ann\"}]} name: 'build and test'\n<a name=\"top\">",
+        &[],
+    );
+    check(
+        "{ password: 'The password to use' } { secret: '<your secret>' } { zip: Number, phone: string }",
+        &[],
+    );
+}
+
+#[test]
+fn only_wanted_kinds_are_found() {
+    let kinds: Kinds = [Kind::Card].into_iter().collect();
+    let text = "ann@example.com 4532276644577020";
+    let found = scan(text, kinds, Place::Text, Vec::new()).found;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].kind, Kind::Card);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn every_address_of_version_six_is_found(parts in proptest::array::uniform8(0x10_u16..), zeros in 0..6_usize) {
+        let mut parts = parts;
+        parts[1..=zeros].fill(0);
+        let address = std::net::Ipv6Addr::from(parts).to_string();
+        // Some ways to write one have no digit at all, and are words as well.
+        proptest::prop_assume!(address.bytes().any(|byte| byte.is_ascii_digit()));
+        one(&format!("from {address} today"), Kind::Ip, &address);
+    }
+
+    #[test]
+    fn every_address_of_version_four_is_found(parts in proptest::array::uniform4(1..=254_u8)) {
+        proptest::prop_assume!(parts[0] != 127);
+        let address = std::net::Ipv4Addr::from(parts).to_string();
+        one(&format!("from {address}: today"), Kind::Ip, &address);
+        one(&format!("from {address}."), Kind::Ip, &address);
+    }
+}

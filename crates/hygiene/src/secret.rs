@@ -1,0 +1,340 @@
+//! Secrets in text: tokens with a known beginning, private keys, and values that a telling word is given.
+
+mod tokens;
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::finding::{Evidence, Finding};
+use crate::kind::Kind;
+use tokens::{Letters, TOKENS};
+
+/// Words that are given a secret: `password = …`, `"api_key": "…"`.
+const GIVEN: &str = "password passwd passphrase secret api_key apikey api-key access_key accesskey token private_key \
+    privatekey credential auth_key accountkey access_id client_id";
+
+/// Names of services: what looks random and is given to one of them is theirs.
+const SERVICES: &str = "adafruit adobe airtable algolia alibaba artifactory asana atlassian confluence jira beamer bitbucket \
+    bittrex meraki cloudflare codecov cohere coinbase confluent contentful databricks datadog discord droneci dropbox etsy \
+    facebook fastly finicity finnhub flickr freshbooks gitter heroku hubspot intercom jfrog kraken kucoin launchdarkly \
+    linkedin looker mailchimp mailgun mattermost messagebird netlify newrelic new-relic nytimes okta plaid rapidapi \
+    sendbird sentry sidekiq snyk sonar squarespace sumologic telegram travis twilio twitch twitter typeform yandex zendesk";
+
+const JWT: &str = "eyJ";
+const PEM: &str = "-----BEGIN";
+const BEARER: [&str; 2] = ["bearer ", "basic "];
+const HOOKS: [&str; 3] = [
+    "hooks.slack.com/",
+    "discord.com/api/webhooks/",
+    "webhook.office.com/webhookb2/",
+];
+const URL: &str = "://";
+/// In the middle of a secret of Azure, and at the end of one of `MaxMind`.
+const AZURE: &str = "Q~";
+const MAXMIND: &str = "_mmk";
+
+/// What a hit of the search means.
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    Token(&'static str, Letters, usize),
+    Given,
+    Service,
+    Jwt,
+    Bearer,
+    Hook,
+    Login,
+    Around,
+}
+
+struct Search {
+    automaton: AhoCorasick,
+    rules: Vec<Rule>,
+}
+
+static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
+    let mut words: Vec<(&str, Rule)> = Vec::new();
+    for (letters, least, begins) in TOKENS {
+        words.extend(
+            begins
+                .split_ascii_whitespace()
+                .map(|begin| (begin, Rule::Token(begin, letters, least))),
+        );
+    }
+    words.extend(GIVEN.split_ascii_whitespace().map(|word| (word, Rule::Given)));
+    words.extend(SERVICES.split_ascii_whitespace().map(|word| (word, Rule::Service)));
+    words.extend(BEARER.map(|word| (word, Rule::Bearer)));
+    words.extend(HOOKS.map(|word| (word, Rule::Hook)));
+    words.extend([AZURE, MAXMIND].map(|word| (word, Rule::Around)));
+    words.extend([(JWT, Rule::Jwt), (URL, Rule::Login)]);
+    let automaton = AhoCorasick::builder()
+        .kind(Some(AhoCorasickKind::DFA))
+        .match_kind(MatchKind::LeftmostLongest)
+        .ascii_case_insensitive(true)
+        .build(words.iter().map(|(word, _)| *word))
+        .ok()?;
+    let rules = words.into_iter().map(|(_, rule)| rule).collect();
+    Some(Search { automaton, rules })
+});
+
+/// Tokens that may be without digits.
+const LETTERED: [&str; 2] = ["hf_", "api_org_"];
+
+/// How far before a long word it may be said what it is.
+const BEFORE: usize = 96;
+
+/// Secrets in a text whose long words with digits are known: there they are, but for private keys and a few tokens.
+pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) {
+    let mut note = |start: usize, end: usize| {
+        out.push(Finding {
+            start,
+            end,
+            kind: Kind::Secret,
+            by: Evidence::Form,
+        });
+    };
+    for begin in LETTERED {
+        for (start, _) in text.match_indices(begin) {
+            if let Some((start, end)) = token(text, start, begin, Letters::Alnum, 30) {
+                note(start, end);
+            }
+        }
+    }
+    if text.contains(PEM) {
+        let mut floor = 0;
+        for (start, _) in text.match_indices(PEM) {
+            if start >= floor
+                && let Some((start, end)) = pem(text, start)
+            {
+                floor = end;
+                note(start, end);
+            }
+        }
+    }
+    let Some(search) = SEARCH.as_ref() else { return };
+    let (mut floor, mut seen) = (0, 0);
+    for (start, end) in long {
+        let from = start.saturating_sub(BEFORE).max(seen);
+        seen = *end;
+        for hit in search.automaton.find_iter(&text.as_bytes()[from..*end]) {
+            let rule = search.rules.get(hit.pattern().as_usize());
+            let Some(rule) = rule.filter(|_| from + hit.start() >= floor) else {
+                continue;
+            };
+            if let Some((start, end)) = rule.apply(text, from + hit.start(), from + hit.end()) {
+                floor = end;
+                note(start, end);
+            }
+        }
+    }
+}
+
+impl Rule {
+    fn apply(self, text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
+        match self {
+            Rule::Token(begin, letters, least) => token(text, start, begin, letters, least),
+            Rule::Given => given(text, end, Letters::Wide),
+            Rule::Service => given(text, end, Letters::Dotted),
+            Rule::Jwt => jwt(text, start),
+            Rule::Bearer => bearer(text, end),
+            Rule::Hook => {
+                let length = run(text, end, Letters::Base64);
+                (length >= 20).then_some((end, end + length))
+            }
+            Rule::Login => login(text, end),
+            Rule::Around => around(text, start, end),
+        }
+    }
+}
+
+/// The longest value that is looked at, so that no text makes every word look at all the rest.
+const VALUE: usize = 1024;
+/// The longest private key.
+const KEY: usize = 1 << 16;
+
+/// The beginning of a text, whole letters only.
+fn first(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// How many bytes from here on are such letters.
+fn run(text: &str, from: usize, letters: Letters) -> usize {
+    text.as_bytes()[from..]
+        .iter()
+        .take(VALUE * 4)
+        .take_while(|byte| letters.has(**byte))
+        .count()
+}
+
+fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let from = start + begin.len();
+    if !bytes[start..].starts_with(begin.as_bytes()) {
+        return None;
+    }
+    let inside = start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b'_');
+    let length = run(text, from, letters);
+    let value = &bytes[from..from + length];
+    (!inside && length >= least && is_irregular(value, letters)).then(|| {
+        (
+            start,
+            from + text[from..from + length].trim_end_matches(['.', '=']).len(),
+        )
+    })
+}
+
+/// Whether letters after a known beginning are a token, and not the rest of a name in a program.
+fn is_irregular(value: &[u8], letters: Letters) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let least = match letters {
+        Letters::Upper | Letters::Hex | Letters::Alnum => 1,
+        Letters::Wide | Letters::Dotted | Letters::Base64 => 2,
+    };
+    let small = value.iter().filter(|byte| byte.is_ascii_lowercase()).count();
+    let large = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    digits >= least && entropy(value) >= 2.8 || small >= 8 && large >= 8 && entropy(value) >= 3.8
+}
+
+/// Three parts with dots, the first two of which are JSON.
+fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    if !bytes[start..].starts_with(JWT.as_bytes()) || start > 0 && bytes[start - 1].is_ascii_alphanumeric() {
+        return None;
+    }
+    let length = run(text, start, Letters::Dotted);
+    let mut parts = text[start..start + length].split('.');
+    let head = parts.next().is_some_and(|part| part.len() >= 12);
+    let body = parts
+        .next()
+        .is_some_and(|part| part.starts_with(JWT) && part.len() >= 12);
+    (head && body).then_some((start, start + length))
+}
+
+/// A private key to its last line, or to the end of the text if that is missing.
+fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
+    let rest = first(&text[start..], KEY);
+    if !first(rest, 80).lines().next()?.contains("PRIVATE KEY") {
+        return None;
+    }
+    let Some(last) = rest.find("-----END") else {
+        return Some((start, start + rest.len()));
+    };
+    let tail = &rest[last + 8..];
+    let close = tail.find("-----").map_or(tail.len(), |index| index + 5);
+    Some((start, start + last + 8 + close))
+}
+
+/// A token known by what is in its middle or at its end.
+fn around(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
+    let letters = |byte: &&u8| Letters::Base64.has(**byte);
+    let back = text.as_bytes()[..start]
+        .iter()
+        .rev()
+        .take(64)
+        .take_while(letters)
+        .count();
+    let ahead = run(text, end, Letters::Base64);
+    let value = &text[start - back..end + ahead];
+    ((34..=80).contains(&value.len()) && is_random(value)).then_some((start - back, end + ahead))
+}
+
+fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
+    let length = run(text, from, Letters::Base64);
+    let value = &text[from..from + length];
+    (length >= 16 && is_random(value)).then_some((from, from + length))
+}
+
+/// A password in the address of a page.
+fn login(text: &str, from: usize) -> Option<(usize, usize)> {
+    let rest = first(&text[from..], VALUE);
+    let host =
+        rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '/' | '?' | '#' | '"' | '\'' | '<' | '>'));
+    let host = &rest[..host.unwrap_or(rest.len())];
+    let at = host.rfind('@')?;
+    let (user, password) = host[..at].split_once(':')?;
+    let plain = !password.is_empty() && !password.starts_with(['$', '{', '<', '*', '%']);
+    let start = from + user.len() + 1;
+    plain.then_some((start, start + password.len()))
+}
+
+/// What a word is given: after `=`, `:`, `=>` and the like, quoted or not. The name may go on after the word.
+fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
+    let goes_on = |byte: &&u8| name.has(**byte) || matches!(**byte, b' ' | b'\t');
+    let tail = text.as_bytes()[from..].iter().take(24).take_while(goes_on).count();
+    let rest = first(&text[from + tail..], VALUE);
+    let after = rest.trim_start_matches(['"', '\'', '`', ' ', '\t', '\\', ']', '\r', '\n']);
+    let value = after.trim_start_matches(['=', ':', '>', '?', '|', ',']);
+    let operator = after.len() - value.len();
+    let direct = after.starts_with(['=', ':', '?']);
+    if !(1..=4).contains(&operator) {
+        return None;
+    }
+    let value = value.trim_start_matches([' ', '\t', '\\', '\r', '\n']);
+    let quote = value.chars().next().filter(|letter| matches!(letter, '"' | '\'' | '`'));
+    let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
+    let end = match quote {
+        Some(quote) => value.find([quote, '\n', '\\'])?,
+        None => value
+            .find(|letter: char| {
+                letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | ',' | ';' | '&' | '<' | ')' | '}' | '\\')
+            })
+            .unwrap_or(value.len()),
+    };
+    let start = from + tail + rest.len() - value.len();
+    let value = &value[..end];
+    let chosen = quote.is_some() && direct && matches!(name, Letters::Wide) && is_password(value);
+    let random = is_random(value) && !value.contains(['(', '{', '[']) && !value.contains("://");
+    (chosen || random).then_some((start, start + value.len()))
+}
+
+/// Whether a quoted value looks chosen to be secret.
+pub(crate) fn is_password(value: &str) -> bool {
+    let digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    let sign = value
+        .bytes()
+        .any(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'_' | b'-' | b'.'));
+    let wrapped = value.starts_with(['<', '$', '{', '%', '[']);
+    value.len() >= 6
+        && value.len() <= 512
+        && (digit || sign)
+        && !wrapped
+        && !value.contains(' ')
+        && entropy(value.as_bytes()) >= 2.0
+}
+
+/// Whether a value is too irregular to be a word.
+pub(crate) fn is_random(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let digit = bytes.iter().any(u8::is_ascii_digit);
+    let letter = bytes.iter().any(u8::is_ascii_alphabetic);
+    let spaced = bytes.iter().any(u8::is_ascii_whitespace);
+    (12..=4096).contains(&bytes.len())
+        && digit
+        && letter
+        && !spaced
+        && !value.starts_with(['<', '$', '{', '%', '['])
+        && entropy(bytes) >= 3.0
+}
+
+/// Bits a byte, by Shannon.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in bytes.iter().take(4096) {
+        counts[usize::from(*byte)] += 1;
+    }
+    let total: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+    let share = |count: &u32| f64::from(*count) / total;
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(share)
+        .map(|share| -share * share.log2())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

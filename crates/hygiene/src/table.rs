@@ -1,0 +1,309 @@
+//! Tables in text: CSV, Markdown and drawn ones, whose columns tell by their header what stands in them.
+
+use crate::keys::{self, Telling, Whose};
+use crate::kind::Kind;
+use crate::value::{self, Ground};
+
+/// The most columns that are followed.
+const COLUMNS: usize = 256;
+/// How many lines may stand before the header of CSV, and how many after it are asked whether it is one.
+const BEFORE: usize = 12;
+const AFTER: usize = 8;
+/// The longest header, and the longest name in it.
+const HEADER: usize = 4096;
+const NAME: usize = 48;
+/// The longest cell in quotes: a quote that is not closed within it is a sign like any other.
+const QUOTED: usize = 4096;
+
+/// A cell under a telling column.
+pub(crate) struct Cell {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) telling: Telling,
+    /// What the names in the table are names of, by its other columns.
+    pub(crate) whose: Whose,
+}
+
+/// The cells under telling columns, if the text is a table or has tables in it.
+pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
+    let mut from = 0;
+    while let Some((header, separator)) = csv(text, from) {
+        from = rows(text, header, &Split::Csv(separator), each);
+    }
+    if text.contains('|') && ["|-", "| -", "|:", "| :", "-+-"].iter().any(|mark| text.contains(mark)) {
+        ruled(text, '|', each);
+    }
+    if !text.is_ascii() && text.contains(BAR) {
+        ruled(text, BAR, each);
+    }
+}
+
+/// What stands between the cells of drawn tables.
+const BAR: char = '│';
+
+enum Split {
+    Csv(u8),
+    Bars(char),
+}
+
+/// The first header of CSV from there on, and its separator.
+fn csv(text: &str, from: usize) -> Option<(usize, u8)> {
+    let mut at = from;
+    let mut lines = 0;
+    while at < text.len() && lines < BEFORE {
+        let line = line_at(text, at);
+        if !line.trim().is_empty() {
+            lines += 1;
+            if let Some(separator) = header(text, at, line) {
+                return Some((at, separator));
+            }
+        }
+        at += line.len() + 1;
+    }
+    None
+}
+
+/// The separator, if a line names columns of which one tells, and what follows it has such columns.
+fn header(text: &str, at: usize, line: &str) -> Option<u8> {
+    let separators = [b',', b';', b'\t'];
+    let first = line.bytes().take(NAME + 1).position(|byte| separators.contains(&byte));
+    // Sentences have commas too: how long they go on says so before anything is looked up.
+    if line.len() > HEADER || !is_name(&line[..first.unwrap_or(line.len())]) {
+        return None;
+    }
+    let count = |separator: u8| line.bytes().filter(|byte| *byte == separator).count();
+    let separator = separators.into_iter().max_by_key(|one| count(*one))?;
+    if !line.split(char::from(separator)).all(is_name) {
+        return None;
+    }
+    let (cells, next) = split_csv(text, at, separator);
+    let names = cells.iter().map(|(start, end)| &text[*start..*end]);
+    let telling: Vec<Telling> = names.clone().filter_map(keys::telling).collect();
+    let one = telling.first()?;
+    if cells.len() == 1 {
+        return is_column(&text[next.min(text.len())..], *one).then_some(separator);
+    }
+    let mut at = next;
+    let mut widths = Vec::new();
+    while at < text.len() && widths.len() < AFTER {
+        let (row, next) = split_csv(text, at, separator);
+        if row.len() > 1 || row.iter().any(|(start, end)| start < end) {
+            widths.push(row.len());
+        }
+        at = next;
+    }
+    // A row of another width is no reason to doubt names that are plainly those of columns.
+    let plain = telling.len() > 1 || names.clone().all(|name| !name.contains(' '));
+    let same = widths.contains(&cells.len());
+    (same || plain && widths.iter().any(|width| *width > 1)).then_some(separator)
+}
+
+/// Whether a cell can name a column.
+fn is_name(cell: &str) -> bool {
+    let never = |byte: u8| {
+        matches!(
+            byte,
+            b'.' | b':' | b'!' | b'?' | b'{' | b'}' | b'=' | b'<' | b'>' | b'|' | b'\\' | b'@'
+        )
+    };
+    cell.len() <= NAME && !cell.bytes().any(never) && cell.split_whitespace().count() <= 3
+}
+
+/// Whether the lines after a name are the cells of its column: each one a value, none a sentence.
+fn is_column(rest: &str, telling: Telling) -> bool {
+    let lines = rest.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = lines.map(|line| line.trim_matches('"')).take(AFTER).peekable();
+    let short =
+        |line: &str| line.split_whitespace().count() <= 8 && !line.contains(": ") && !line.ends_with(['.', ':']);
+    let alone = |line: &str| {
+        if [Kind::Name, Kind::Place, Kind::Organisation].contains(&telling.kind) {
+            value::looks_titled(line)
+        } else if telling.kind == Kind::Address {
+            line.bytes().any(|byte| byte.is_ascii_digit())
+        } else {
+            !line.contains(char::is_whitespace) || line.bytes().any(|byte| byte.is_ascii_digit())
+        }
+    };
+    let good = |line: &str| {
+        value::meant(telling, Whose::Unsaid, line)
+            .is_some_and(|kind| value::borne_out(line, kind, Ground::Label).is_some())
+    };
+    lines.peek().is_some() && lines.all(|line| short(line) && alone(line) && good(line))
+}
+
+fn line_at(text: &str, at: usize) -> &str {
+    text[at..].split('\n').next().unwrap_or_default()
+}
+
+/// Finds the ruler under each header.
+fn ruled(text: &str, bar: char, each: &mut dyn FnMut(&str, Cell)) {
+    let mut before: Option<usize> = None;
+    let mut at = 0;
+    while at < text.len() {
+        let line = line_at(text, at);
+        if let (true, Some(header)) = (is_ruler(line), before) {
+            at = rows(text, header, &Split::Bars(bar), each);
+            before = None;
+            continue;
+        }
+        before = line.contains(bar).then_some(at);
+        at += line.len() + 1;
+    }
+}
+
+/// Whether a line only parts the header from the rows: `|---|:-:|`, `----+----`, `├───┼───┤`.
+fn is_ruler(line: &str) -> bool {
+    line.contains(['|', '+', '┼', '├'])
+        && line.contains(['-', '─'])
+        && line.chars().all(|letter| {
+            matches!(
+                letter,
+                '|' | '+' | '-' | ':' | ' ' | '\r' | '\t' | '─' | '┼' | '├' | '┤'
+            )
+        })
+}
+
+/// Walks the rows of a table whose header begins there.
+fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)) -> usize {
+    let (names, mut at) = split(text, header, way);
+    let columns: Vec<Option<Telling>> = names
+        .iter()
+        .map(|(start, end)| keys::telling(&text[*start..*end]))
+        .collect();
+    let whose = Whose::Unsaid.beside(names.iter().map(|(start, end)| &text[*start..*end]));
+    if matches!(way, Split::Bars(_)) {
+        // The ruler.
+        at = split(text, at, way).1;
+    }
+    let mut blank = false;
+    while at < text.len() {
+        let (cells, next) = split(text, at, way);
+        let empty = cells.iter().all(|(start, end)| start == end);
+        let over = match way {
+            Split::Bars(_) => cells.len() < 2,
+            // After a blank line something else may begin.
+            Split::Csv(_) => blank && !empty && cells.len() != names.len(),
+        };
+        if over {
+            return at;
+        }
+        blank = empty;
+        if empty && matches!(way, Split::Csv(_)) {
+            at = next;
+            continue;
+        }
+        row(text, &cells, &columns, &mut |start, end, telling| {
+            each(
+                text,
+                Cell {
+                    start,
+                    end,
+                    telling,
+                    whose,
+                },
+            );
+        });
+        at = next.max(at + 1);
+    }
+    at
+}
+
+/// The cells of a row under telling columns. In a row with too many cells, one was parted in two: then the columns are
+/// counted from both ends.
+fn row(text: &str, cells: &[(usize, usize)], columns: &[Option<Telling>], each: &mut dyn FnMut(usize, usize, Telling)) {
+    let over = cells.len().saturating_sub(columns.len());
+    for (index, (start, end)) in cells.iter().enumerate() {
+        let left = columns.get(index).copied().flatten();
+        let right = index.checked_sub(over).filter(|_| over > 0);
+        let right = right.and_then(|index| columns.get(index).copied().flatten());
+        let borne = |telling: &Telling| value::borne_out(&text[*start..*end], telling.kind, Ground::Label).is_some();
+        if let Some(telling) = left.filter(|one| over == 0 || borne(one)).or(right) {
+            each(*start, *end, telling);
+        }
+    }
+}
+
+/// The cells of the row that begins there, without quotes and spaces around, and where the next begins.
+fn split(text: &str, from: usize, way: &Split) -> (Vec<(usize, usize)>, usize) {
+    match way {
+        Split::Csv(separator) => split_csv(text, from, *separator),
+        Split::Bars(bar) => split_bars(text, from, *bar),
+    }
+}
+
+fn split_csv(text: &str, from: usize, separator: u8) -> (Vec<(usize, usize)>, usize) {
+    let bytes = text.as_bytes();
+    let mut cells = Vec::new();
+    let (mut start, mut at) = (from, from);
+    loop {
+        // Only at its beginning does a quote make a cell of all up to the next: `5" pipe` is as it is.
+        at = quoted_end(bytes, at, separator).unwrap_or(at);
+        let ends = |byte: &u8| *byte == b'\n' || *byte == separator && cells.len() < COLUMNS;
+        at = bytes[at..]
+            .iter()
+            .position(ends)
+            .map_or(bytes.len(), |length| at + length);
+        cells.push(trim(text, start, at));
+        match bytes.get(at) {
+            Some(byte) if *byte == separator => {
+                at += 1;
+                start = at;
+            }
+            Some(_) => return (cells, at + 1),
+            None => return (cells, at),
+        }
+    }
+}
+
+/// Where the quotes end that a cell begins with, if it begins with any and they are closed where a cell can end.
+fn quoted_end(bytes: &[u8], from: usize, separator: u8) -> Option<usize> {
+    let spaces = |from: usize| bytes[from..].iter().take(8).take_while(|byte| **byte == b' ').count();
+    let mut at = from + spaces(from);
+    if bytes.get(at) != Some(&b'"') {
+        return None;
+    }
+    let most = bytes.len().min(at + QUOTED);
+    loop {
+        at += 1 + bytes.get(at + 1..most)?.iter().position(|byte| *byte == b'"')?;
+        let after = at + 1;
+        match bytes.get(after + spaces(after)) {
+            None | Some(b'\n' | b'\r') => return Some(after),
+            Some(byte) if *byte == separator => return Some(after),
+            // Two quotes are one.
+            Some(b'"') if bytes[after] == b'"' => at = after,
+            Some(_) => {}
+        }
+    }
+}
+
+fn split_bars(text: &str, from: usize, bar: char) -> (Vec<(usize, usize)>, usize) {
+    let line = line_at(text, from);
+    let begun = line.trim_start();
+    let begun = begun.strip_prefix(bar).unwrap_or(begun);
+    let mut at = from + line.len() - begun.len();
+    let inner = begun.trim_end();
+    let inner = inner.strip_suffix(bar).unwrap_or(inner);
+    let mut cells = Vec::new();
+    if line.contains(bar) {
+        for cell in inner.split(bar).take(COLUMNS) {
+            cells.push(trim(text, at, at + cell.len()));
+            at += cell.len() + bar.len_utf8();
+        }
+    }
+    (cells, from + line.len() + 1)
+}
+
+fn trim(text: &str, start: usize, end: usize) -> (usize, usize) {
+    let cell = &text[start..end];
+    let around = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '*' | '\'' | '\u{feff}');
+    let inner = cell.trim_matches(around);
+    let lead = cell.len() - cell.trim_start_matches(around).len();
+    if inner.is_empty() {
+        (start, start)
+    } else {
+        (start + lead, start + lead + inner.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! Whether a value bears out what its key says, and which part of it is meant.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use crate::keys::{Telling, Whose};
+use crate::kind::Kind;
+use crate::prose::look_up;
+use crate::secret;
+
+/// The longest value that a key makes a finding of as a whole; longer ones are texts, and are read as such.
+const LONGEST: usize = 240;
+
+/// What says of which kind a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// A key, a column, a schema: under it stands a value, and nothing else.
+    Key,
+    /// A label in running text: behind it may stand a sentence.
+    Label,
+}
+
+/// The part of a value that is of the kind said, if it can be.
+pub(crate) fn borne_out(value: &str, kind: Kind, ground: Ground) -> Option<(usize, usize)> {
+    let (value, cut) = before_notice(value);
+    let trimmed = value.trim();
+    let start = value.len() - value.trim_start().len();
+    // A cookie may be as long as it likes.
+    let long = trimmed.len() > LONGEST && kind != Kind::Secret;
+    if trimmed.is_empty() || long || is_nothing(trimmed) || is_removed(trimmed) {
+        return None;
+    }
+    let plain = without_aliases(trimmed);
+    let known = plain.len() < trimmed.len();
+    if known && !plain.contains(char::is_alphanumeric) {
+        return None;
+    }
+    // What was cut off may be what would have borne it out.
+    let good = match ground {
+        Ground::Key => can_be(&plain, kind) || cut && plain.contains(char::is_alphanumeric),
+        Ground::Label => is_form(&plain, kind),
+    };
+    good.then_some((start, start + trimmed.len()))
+}
+
+/// Whether a value under a key of a kind can be one at all: written in a way of its own, encoded, with words around it.
+fn can_be(value: &str, kind: Kind) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    match kind {
+        Kind::Email => is_mail(value),
+        Kind::Phone => digits >= 3,
+        Kind::Card => digits >= 4 && value.len() <= LONGEST_NUMBER,
+        Kind::Iban | Kind::Ssn | Kind::NationalId => digits >= 1 && value.len() <= LONGEST_NUMBER,
+        Kind::Secret => !is_reference(value) && !is_covered(value),
+        Kind::Ip
+        | Kind::Mac
+        | Kind::Url
+        | Kind::BirthDate
+        | Kind::Name
+        | Kind::Place
+        | Kind::Address
+        | Kind::Organisation
+        | Kind::Own(_) => is_form(value, kind),
+    }
+}
+
+/// The longest account or state's number with what may stand around it.
+const LONGEST_NUMBER: usize = 64;
+
+/// Whether a value has the form of a kind, as far as the kind has one.
+fn is_form(value: &str, kind: Kind) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.chars().filter(|letter| letter.is_alphabetic()).count();
+    match kind {
+        Kind::Own(_) => false,
+        Kind::Email => is_mail(value) && !value.contains(char::is_whitespace),
+        Kind::Phone => (4..=20).contains(&digits) && is_dialled(value),
+        Kind::Card => (8..=24).contains(&digits) && letters == 0,
+        Kind::Iban => digits >= 4 && (12..=42).contains(&value.len()) && is_plain(value),
+        Kind::Ssn => (4..=11).contains(&digits) && letters <= 2 && value.len() <= 16,
+        Kind::NationalId => digits >= 3 && value.len() <= 32 && is_plain(value),
+        Kind::Ip => value
+            .parse::<IpAddr>()
+            .is_ok_and(|address| !address.is_loopback() && !address.is_unspecified()),
+        Kind::Mac => value.bytes().filter(u8::is_ascii_hexdigit).count() == 12 && value.len() <= 17,
+        Kind::Url => {
+            value.contains('.')
+                && !value.contains(char::is_whitespace)
+                && letters >= 3
+                && !value.starts_with(['.', '/'])
+        }
+        Kind::BirthDate => (2..=20).contains(&digits) && value.len() <= 40,
+        Kind::Name => letters >= 1 && digits <= 4 && value.chars().count() <= 80 && !value.contains("://"),
+        Kind::Place | Kind::Organisation => letters >= 1 && value.chars().count() <= 120 && !value.contains("://"),
+        Kind::Address => letters + digits >= 1,
+        Kind::Secret => value.len() >= 4 && !value.contains(char::is_whitespace) && !is_placeholder(value),
+    }
+}
+
+/// Whether a value has the sign of an address of mail, however it is written. A list of plain addresses is not one
+/// value: each is found by its form.
+fn is_mail(value: &str) -> bool {
+    const SIGNS: [&str; 9] = [
+        "@", "%40", "&#64;", "&#x40;", "&commat;", "\u{ff20}", "\u{fe6b}", "[at]", "(at)",
+    ];
+    let small = value.to_ascii_lowercase();
+    let told = small.contains(" at ") && small.contains(" dot ");
+    let plain = |part: &str| {
+        let parts = part
+            .split_once('@')
+            .and_then(|(name, domain)| Some((name, domain.rsplit_once('.')?)));
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+');
+        parts.is_some_and(|(name, (domain, top))| {
+            let good = |part: &str| !part.is_empty() && part.bytes().all(letter);
+            good(name) && good(domain) && top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic())
+        })
+    };
+    let parts = || {
+        value
+            .split([',', ';', ' ', '\n'])
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+    };
+    let list = parts().count() > 1 && parts().all(plain);
+    !list && (told || SIGNS.iter().any(|sign| small.contains(sign)))
+}
+
+/// A value without the notice that the rest of it was left out, and whether there was one.
+fn before_notice(value: &str) -> (&str, bool) {
+    let said = value
+        .strip_suffix('⟧')
+        .and_then(|value| value.rsplit_once("⟦ringfence: "));
+    let Some((before, notice)) = said else {
+        return (value, false);
+    };
+    let numbers = |letter: char| letter.is_ascii_digit() || letter == ',';
+    let ours = notice
+        .trim_start_matches(numbers)
+        .strip_prefix(" of ")
+        .and_then(|rest| rest.trim_start_matches(numbers).strip_prefix(" bytes left out"))
+        .is_some_and(|rest| (rest.is_empty() || rest.starts_with("; the whole is at ")) && !rest.contains('⟧'));
+    if ours { (before, true) } else { (value, false) }
+}
+
+/// Whether a value is what is left of one that was hidden for good.
+fn is_removed(value: &str) -> bool {
+    let inner = value.strip_prefix('⟦').and_then(|rest| rest.strip_suffix('⟧'));
+    let gone = inner.and_then(|inner| inner.split_once(' '));
+    gone.is_some_and(|(kind, how)| is_kind(kind) && matches!(how, "removed" | "hidden"))
+}
+
+/// A value less the aliases in it, which are hidden already.
+fn without_aliases(value: &str) -> Cow<'_, str> {
+    if !value.contains('‹') {
+        return Cow::Borrowed(value);
+    }
+    let mut plain = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('‹') {
+        plain.push_str(before);
+        let alias = after.split_once('›').filter(|(inner, _)| {
+            let parts = inner.split_once(':');
+            parts.is_some_and(|(kind, code)| {
+                is_kind(kind) && code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            })
+        });
+        rest = alias.map_or(after, |(_, rest)| rest);
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}
+
+fn is_kind(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// What a value is that stands under a telling key, knowing what the names around are names of.
+pub(crate) fn meant(telling: Telling, whose: Whose, value: &str) -> Option<Kind> {
+    if !telling.vague {
+        return Some(telling.kind);
+    }
+    let (value, _) = before_notice(value);
+    let good = match (telling.kind, whose) {
+        (Kind::Secret, _) => secret::is_random(value),
+        (_, Whose::Peoples) => true,
+        (_, Whose::Things) => false,
+        (Kind::Name, Whose::Mostly) => is_persons(value),
+        (_, Whose::Mostly | Whose::Unsaid) => looks_named(value),
+    };
+    good.then_some(telling.kind)
+}
+
+/// Whether a value is plainly a person's name: a given name alone, or before others that are names.
+fn is_persons(value: &str) -> bool {
+    let mut words = value
+        .split_whitespace()
+        .map(|word| word.trim_matches(['.', ',', '"', '(', ')']));
+    let count = value.split_whitespace().count();
+    let (Some(first), Some(last)) = (words.next(), words.next_back().or(Some(""))) else {
+        return false;
+    };
+    let capital = |word: &str| word.chars().next().is_some_and(char::is_uppercase);
+    let (given, family) = (look_up(first), look_up(last));
+    match count {
+        1 => given.given() && !given.common() && capital(first),
+        2..=4 if looks_named(value) => {
+            let written = value.split_whitespace().all(capital) && !(given.common() && family.common());
+            given.given() && family.any() && (written || given.sure() && family.sure())
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value under a key that things have too looks like a person's name or a town's.
+pub(crate) fn looks_named(value: &str) -> bool {
+    let trimmed = value.trim();
+    let words = trimmed.split_whitespace().count();
+    let letters = |letter: char| {
+        letter.is_alphabetic()
+            || letter.is_whitespace()
+            || !letter.is_ascii()
+            || matches!(letter, '.' | '\'' | '-' | ',' | '`' | '(' | ')' | '/' | '"')
+    };
+    (1..=6).contains(&words)
+        && trimmed.chars().all(letters)
+        && trimmed.chars().any(char::is_alphabetic)
+        && !trimmed
+            .trim_end_matches('.')
+            .split_once('.')
+            .is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(' '))
+}
+
+/// Whether a line is a name and nothing else: few words, each with a capital, or a person's.
+pub(crate) fn looks_titled(line: &str) -> bool {
+    let capital = |word: &str| word.chars().next().is_some_and(|letter| !letter.is_lowercase());
+    let words = || line.split_whitespace();
+    looks_named(line) && words().count() <= 4 && (words().all(capital) || is_persons(line))
+}
+
+/// Words that stand for no value.
+fn is_nothing(value: &str) -> bool {
+    const NOTHING: [&str; 14] = [
+        "null",
+        "none",
+        "n/a",
+        "na",
+        "nil",
+        "unknown",
+        "undefined",
+        "true",
+        "false",
+        "-",
+        "yes",
+        "no",
+        "string",
+        "anonymous",
+    ];
+    NOTHING.iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// Values that only say where a secret is: `${VAR}`, `$DB_PASSWORD`, `{{ password }}`, `%PASSWORD%`, `env:X`.
+fn is_reference(value: &str) -> bool {
+    let inner = |open: &str, close: &str| value.strip_prefix(open)?.strip_suffix(close);
+    let named = |name: &str| {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b':');
+        !name.is_empty() && name.bytes().all(letter)
+    };
+    let loud = |name: &str| {
+        let letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        name.contains('_') && name.bytes().all(letter)
+    };
+    let kept = ["env:", "vault:", "file:", "keyring:"];
+    inner("${", "}").is_some_and(named)
+        || inner("{{", "}}").map(str::trim).is_some_and(named)
+        || inner("$", "").is_some_and(loud)
+        || inner("%", "%").is_some_and(loud)
+        || kept.iter().any(|place| inner(place, "").is_some_and(named))
+}
+
+/// Values that were covered before, by us or by others.
+fn is_covered(value: &str) -> bool {
+    ["[redacted]", "<redacted>"]
+        .iter()
+        .any(|word| value.eq_ignore_ascii_case(word))
+        || value.chars().all(|letter| matches!(letter, '*' | '•' | '●'))
+}
+
+/// Whether what stands in the place of a secret in a text speaks of it: `<your password>`, `The password to use`.
+pub(crate) fn is_told(value: &str) -> bool {
+    let wrapped = value.starts_with('<') && value.ends_with('>');
+    let your = value.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("your"));
+    let sentence = value
+        .split_once(' ')
+        .is_some_and(|(first, _)| matches!(first, "The" | "A" | "An" | "This" | "Use"));
+    wrapped || your || sentence
+}
+
+/// Values that in a text only show where a secret goes.
+fn is_placeholder(value: &str) -> bool {
+    let wrapped = value.starts_with(['<', '$', '{', '%', '[']) || value.contains("{{");
+    let covered = value
+        .chars()
+        .all(|letter| matches!(letter, '*' | 'x' | 'X' | '.' | '•' | '#'));
+    let told = ["your", "example", "changeme", "redacted", "required"];
+    let begins = |word: &&str| {
+        let start = value.get(..word.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    wrapped || covered || told.iter().any(begins)
+}
+
+fn is_dialled(value: &str) -> bool {
+    let letters = value.chars().filter(|letter| letter.is_alphabetic()).count();
+    let known = |letter: char| {
+        letter.is_ascii_digit()
+            || letter.is_whitespace()
+            || letter.is_ascii_alphabetic()
+            || matches!(
+                letter,
+                '+' | '-' | '(' | ')' | '.' | '/' | ':' | '#' | '*' | ',' | '\u{2010}'..='\u{2015}' | '\u{2212}'
+            )
+    };
+    letters <= 4 && value.chars().all(known)
+}
+
+fn is_plain(value: &str) -> bool {
+    value.chars().all(|letter| {
+        letter.is_alphanumeric() || letter.is_whitespace() || matches!(letter, '-' | '.' | '/' | '(' | ')')
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! What the arguments of a tool's calls have in common, as conditions of a rule. Few words, and none that had to be guessed: an
+//! argument that was not always there, or that tells nothing, has no condition.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::host::HostPattern;
+use crate::path::GuestPath;
+use crate::tools::{Condition, Folder};
+use crate::url::host_of;
+
+/// Values that are named one by one.
+const FEW: usize = 8;
+/// Bytes of a text that is worth naming.
+const SHORT: usize = 64;
+
+/// The conditions that all of these calls meet.
+pub(super) fn patterns(calls: &[Option<Value>]) -> BTreeMap<String, Condition> {
+    let mut all = Vec::with_capacity(calls.len());
+    for call in calls {
+        // Of a call whose arguments are not known, nothing can be said.
+        match call.as_ref().and_then(Value::as_object) {
+            Some(arguments) => all.push(arguments),
+            None => return BTreeMap::new(),
+        }
+    }
+    let Some(first) = all.first() else {
+        return BTreeMap::new();
+    };
+    let condition = |name: &String| {
+        let values: Option<Vec<&Value>> = all
+            .iter()
+            .map(|arguments| arguments.get(name).filter(|value| !value.is_null()))
+            .collect();
+        Some((name.clone(), common(&values?)?))
+    };
+    first.keys().filter_map(condition).collect()
+}
+
+/// What some values have in common.
+fn common(values: &[&Value]) -> Option<Condition> {
+    host(values).or_else(|| folder(values)).or_else(|| named(values))
+}
+
+/// One host, where all of them are URLs.
+fn host(values: &[&Value]) -> Option<Condition> {
+    let of = |value: &&Value| {
+        let url = value.as_str().filter(|text| text.contains("://"))?;
+        Some(host_of(url).ok()?.to_string())
+    };
+    let hosts: Vec<String> = values.iter().map(of).collect::<Option<_>>()?;
+    let first = hosts.first()?;
+    let pattern: HostPattern = first.parse().ok()?;
+    hosts.iter().all(|host| host == first).then(|| Condition {
+        host: Some(pattern),
+        ..Condition::none()
+    })
+}
+
+/// The deepest folder that holds all of them, where all of them are paths; the root of everything is none.
+fn folder(values: &[&Value]) -> Option<Condition> {
+    let of = |value: &&Value| {
+        let path: GuestPath = value.as_str()?.parse().ok()?;
+        let (folder, _) = path.as_str().rsplit_once('/')?;
+        Some(folder.split('/').map(str::to_owned).collect::<Vec<_>>())
+    };
+    let folders: Vec<Vec<String>> = values.iter().map(of).collect::<Option<_>>()?;
+    let shared = folders.into_iter().reduce(|shared, next| {
+        let same = shared.iter().zip(&next).take_while(|(one, other)| one == other).count();
+        shared.into_iter().take(same).collect()
+    })?;
+    let folder: Folder = format!("{}/", shared.join("/")).parse().ok()?;
+    (folder.to_string() != "/").then(|| Condition {
+        under: Some(folder),
+        ..Condition::none()
+    })
+}
+
+/// The values themselves, where they are few and short.
+fn named(values: &[&Value]) -> Option<Condition> {
+    let mut distinct: Vec<Value> = Vec::new();
+    for value in values {
+        let plain = match value {
+            Value::String(text) => text.len() <= SHORT,
+            Value::Number(number) => number.is_i64() || number.is_u64(),
+            Value::Bool(_) => true,
+            Value::Null | Value::Array(_) | Value::Object(_) => false,
+        };
+        if !plain {
+            return None;
+        }
+        if !distinct.contains(value) {
+            distinct.push((*value).clone());
+        }
+        if distinct.len() > FEW {
+            return None;
+        }
+    }
+    Some(if distinct.len() == 1 {
+        Condition {
+            equals: distinct.pop(),
+            ..Condition::none()
+        }
+    } else {
+        Condition {
+            one_of: Some(distinct),
+            ..Condition::none()
+        }
+    })
+}

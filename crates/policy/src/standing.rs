@@ -1,0 +1,259 @@
+//! Answers that a person gave for good: rules in a file of their own, `rules.yaml`, which Ringfence writes and a person may edit.
+//!
+//! Such a rule answers what the policy's own rules ask a person for, and nothing else: it never beats a deny, and what is above the
+//! policy does not know it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decide::Verdict;
+use crate::diff::{Change, Direction, Topic};
+use crate::draft::{Version, nullable};
+use crate::parse::{MAX_DOCUMENT, ParseError, escaped, parse};
+use crate::pattern::{ToolName, ToolPattern};
+use crate::tools::{Condition, meets};
+
+/// The most rules in one file.
+const MAX_RULES: usize = 1_000;
+/// What a new file begins with.
+const HEAD: &str = "# Answers given for good with `ringfence approvals approve --always`. A rule answers what the policy asks a\n\
+                    # person for; it never beats a deny or the operator's ceiling. Remove a line to be asked again.\n\
+                    version: 1\nrules:\n";
+
+/// One answer that was given for good.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StandingRule {
+    /// Tools that may be called without asking again.
+    pub allow: ToolPattern,
+    /// Conditions by argument name; an absent argument does not match.
+    #[serde(
+        default,
+        rename = "where",
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "conditions"
+    )]
+    pub when: BTreeMap<String, Condition>,
+    /// No other arguments than those that `where` names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only: bool,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Who said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+fn conditions<'de, D>(deserializer: D) -> Result<BTreeMap<String, Condition>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let when: BTreeMap<String, Condition> = nullable(deserializer)?;
+    if when.values().any(Condition::is_empty) {
+        Err(serde::de::Error::custom(crate::tools::NO_OPERATOR))
+    } else {
+        Ok(when)
+    }
+}
+
+impl StandingRule {
+    /// A rule for one tool; `when` is what a rule has under `where`, as JSON.
+    pub fn new(tool: &ToolName, when: Option<&Value>) -> Result<Self, ParseError> {
+        let mut rule = serde_json::json!({ "allow": tool.as_str() });
+        if let Some(when) = when {
+            rule["where"] = when.clone();
+        }
+        parse(&rule.to_string(), "where")
+    }
+
+    /// The same for calls without any other argument.
+    #[must_use]
+    pub fn only(mut self) -> Self {
+        self.only = true;
+        self
+    }
+
+    /// The same, saying since when and who said so.
+    #[must_use]
+    pub fn said(mut self, since: impl Into<String>, by: impl Into<String>) -> Self {
+        (self.since, self.by) = (Some(since.into()), Some(by.into()));
+        self
+    }
+
+    /// Whether it answers a call.
+    pub fn answers(&self, name: &ToolName, args: &Value) -> bool {
+        self.is_about(name, args) && meets(&self.when, args, Verdict::Allow)
+    }
+
+    /// Whether it answers a call with such arguments, whatever their values.
+    pub(crate) fn is_about(&self, name: &ToolName, args: &Value) -> bool {
+        let known = |args: &serde_json::Map<String, Value>| args.keys().all(|name| self.when.contains_key(name));
+        let fits = !self.only || args.as_object().is_some_and(known);
+        fits && self.allow.matches(name)
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.allow == other.allow && self.when == other.when && self.only == other.only
+    }
+
+    /// As one line of the file.
+    fn line(&self) -> String {
+        // A struct of texts and JSON values always is JSON.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        format!("  - {}\n", escaped(&json))
+    }
+
+    /// For people: without since and by.
+    fn words(&self) -> String {
+        let plain = Self {
+            since: None,
+            by: None,
+            ..self.clone()
+        };
+        serde_json::to_string(&plain).unwrap_or_default()
+    }
+}
+
+/// The rules of one `rules.yaml`, in its order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StandingRules(Vec<StandingRule>);
+
+/// `rules.yaml` as written.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Ringfence standing answers")]
+struct Document {
+    /// The version of the file's shape, 1.
+    version: Version,
+    /// The answers.
+    #[serde(default, deserialize_with = "nullable")]
+    rules: Vec<StandingRule>,
+}
+
+impl StandingRules {
+    /// The file's name in the data folder, and the beginning of each rule's address.
+    pub const FILE: &str = "rules.yaml";
+
+    /// Reads a file; an empty one has no rules.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let document: Document = parse(text, Self::FILE)?;
+        if document.rules.len() > MAX_RULES {
+            let message = format!("there are {} rules, the most is {MAX_RULES}", document.rules.len());
+            return Err(ParseError::whole(Self::FILE, message).hint("a pattern such as `mail.*` replaces several"));
+        }
+        Ok(Self(document.rules))
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &[StandingRule] {
+        &self.0
+    }
+
+    /// The file with one rule more. Order and comments stay where the file is written as this program does, else it is written anew;
+    /// a rule that is there already changes nothing.
+    pub fn append(text: &str, rule: &StandingRule) -> Result<String, ParseError> {
+        let mut after = Self::parse(text)?;
+        if after.0.iter().any(|known| known.same(rule)) {
+            return Ok(text.to_owned());
+        }
+        after.0.push(rule.clone());
+        let mut appended = if text.trim().is_empty() {
+            HEAD.to_owned()
+        } else {
+            text.to_owned()
+        };
+        if !appended.ends_with('\n') {
+            appended.push('\n');
+        }
+        appended.push_str(&rule.line());
+        if Self::parse(&appended).ok().as_ref() != Some(&after) {
+            appended = after.to_text();
+        }
+        if appended.len() > MAX_DOCUMENT {
+            let message = format!(
+                "the file would have {} bytes, the most is {MAX_DOCUMENT}",
+                appended.len()
+            );
+            return Err(ParseError::whole(Self::FILE, message).hint("remove rules that are no longer needed"));
+        }
+        // What does not read back is not written.
+        let read = Self::parse(&appended)?;
+        if read == after {
+            Ok(appended)
+        } else {
+            Err(ParseError::whole(Self::FILE, "the rule cannot be written".to_owned()))
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let lines = self.0.iter().map(StandingRule::line);
+        std::iter::once(HEAD.to_owned()).chain(lines).collect()
+    }
+
+    /// What changes from these rules to others, in words.
+    pub fn diff(&self, after: &Self) -> Vec<Change> {
+        let missing = |rules: &Self, rule: &StandingRule| !rules.0.iter().any(|known| known.same(rule));
+        let change = |rule: &StandingRule, new: bool| {
+            let words = rule.words();
+            let sentence = if new {
+                format!("new standing answer: {words} is no longer asked for")
+            } else {
+                format!("a standing answer is gone: {words} is asked for again")
+            };
+            Change {
+                key: format!("{}[{words}]", Self::FILE),
+                before: (!new).then(|| words.clone()),
+                after: new.then(|| words.clone()),
+                topic: Topic::Tool,
+                sentence,
+                direction: if new { Direction::Weaker } else { Direction::Stricter },
+            }
+        };
+        let added = after.0.iter().filter(|rule| missing(self, rule));
+        let gone = self.0.iter().filter(|rule| missing(after, rule));
+        added
+            .map(|rule| change(rule, true))
+            .chain(gone.map(|rule| change(rule, false)))
+            .collect()
+    }
+
+    /// Whether every call of a tool is answered.
+    pub(crate) fn answers_all(&self, name: &ToolName) -> bool {
+        let mut rules = self.0.iter().filter(|rule| rule.allow.matches(name));
+        rules.any(|rule| rule.when.is_empty() && !rule.only)
+    }
+
+    /// Whether some call of a tool could be answered.
+    pub(crate) fn answers_some(&self, name: &ToolName) -> bool {
+        self.0.iter().any(|rule| rule.allow.matches(name))
+    }
+
+    /// The address of the first rule that answers a call.
+    pub(crate) fn answer(&self, name: &ToolName, args: &Value) -> Option<String> {
+        let index = self.0.iter().position(|rule| rule.answers(name, args))?;
+        Some(address(index))
+    }
+}
+
+/// Where a rule stands.
+pub(crate) fn address(index: usize) -> String {
+    format!("{}[{index}]", StandingRules::FILE)
+}
+
+/// The JSON Schema (2020-12) of `rules.yaml`.
+pub fn standing_schema() -> Value {
+    let mut schema = schemars::schema_for!(Document);
+    schema.insert("$id".to_owned(), "urn:ringfence:rules:1".into());
+    schema.to_value()
+}
+
+#[cfg(test)]
+mod tests;

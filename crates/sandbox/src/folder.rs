@@ -1,0 +1,208 @@
+//! Folders that programs wrote in, as the host counts, empties and removes them: nothing is followed, nothing outside is touched,
+//! and no depth, number or name of what is there can hurt.
+
+use std::ffi::{CStr, CString};
+use std::fs::Permissions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::tree::{self, Held};
+
+/// Folders that are open at once, one in another.
+const DEEPEST: u32 = 32;
+/// Other names that are tried where one is taken.
+const TRIES: u32 = 64;
+
+/// How much is below a folder; no more is counted than `most`, and what cannot be looked into is more than that. A folder that
+/// is not there holds nothing.
+pub fn count(folder: &Path, most: Held) -> io::Result<Held> {
+    match open(CWD, folder) {
+        Ok(handle) => tree::folder_use(handle.as_fd(), most),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Held::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether what is in a folder can be made again from names and contents alone: only plain files, none of them a program or known
+/// by two names, and no folder without any.
+pub fn is_plain(folder: &Path) -> io::Result<bool> {
+    match open(CWD, folder) {
+        Ok(handle) => tree::is_plain(handle.as_fd()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes all that is in a folder, but not more entries than `budget` has left, which is lowered by what was done. Answers
+/// whether it is empty now.
+pub fn empty(folder: &Path, budget: &mut u64) -> io::Result<bool> {
+    let handle = match open(CWD, folder) {
+        Ok(handle) => handle,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let device = fstat(&handle)?.st_dev;
+    let mut done = Emptying {
+        root: handle.as_fd(),
+        device,
+        budget,
+    };
+    done.all()
+}
+
+/// As [`empty`], and then the folder itself. Answers whether it is gone.
+pub fn remove(folder: &Path, budget: &mut u64) -> io::Result<bool> {
+    if !empty(folder, budget)? {
+        return Ok(false);
+    }
+    match std::fs::remove_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(true),
+    }
+}
+
+/// A folder that is no link, made readable and writable for us where a program took that away.
+fn open(above: impl AsFd, name: impl rustix::path::Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(&above, name, flags | OFlags::RDONLY, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            make_ours(openat(&above, name, flags | OFlags::PATH, Mode::empty())?.as_fd())?;
+            Ok(openat(&above, name, flags | OFlags::RDONLY, Mode::empty())?)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// By the handle, not by a name: what has the name by now may be something else.
+fn make_ours(handle: BorrowedFd<'_>) -> io::Result<()> {
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+/// Empties a folder without ever going deeper than [`DEEPEST`] below it: what lies deeper is moved up first.
+struct Emptying<'a> {
+    root: BorrowedFd<'a>,
+    device: u64,
+    budget: &'a mut u64,
+}
+
+impl Emptying<'_> {
+    fn all(&mut self) -> io::Result<bool> {
+        loop {
+            let mut found = false;
+            for entry in Dir::read_from(self.root)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if is_dots(name) {
+                    continue;
+                }
+                found = true;
+                if !self.spend() {
+                    return Ok(false);
+                }
+                if !take_away(self.root, name)? && !self.flatten(self.root, name, 1)? {
+                    return Ok(false);
+                }
+            }
+            if !found {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn spend(&mut self) -> bool {
+        let left = self.budget.checked_sub(1);
+        *self.budget = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Removes a folder with files in it; folders too deep in it go to the top, to be met again.
+    fn flatten(&mut self, above: BorrowedFd<'_>, name: &CStr, depth: u32) -> io::Result<bool> {
+        let folder = open(above, name)?;
+        if fstat(&folder)?.st_dev != self.device {
+            // Somebody else's place, mounted here: never ours to empty.
+            return Err(io::Error::new(
+                io::ErrorKind::CrossesDevices,
+                "another file system is mounted in it",
+            ));
+        }
+        make_ours(folder.as_fd())?;
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let below = entry.file_name();
+            if is_dots(below) {
+                continue;
+            }
+            if !self.spend() {
+                return Ok(false);
+            }
+            if take_away(folder.as_fd(), below)? {
+                continue;
+            }
+            if depth >= DEEPEST {
+                self.lift(folder.as_fd(), below)?;
+            } else if !self.flatten(folder.as_fd(), below, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        // One that is not empty even so is met again.
+        match unlinkat(above, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn lift(&self, from: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = match openat(from, name, flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let found = fstat(&folder)?;
+        // Who moves a folder must be able to write in it.
+        make_ours(folder.as_fd())?;
+        for attempt in 0..TRIES {
+            let to = CString::new(format!(".gone-{}-{attempt}", found.st_ino))?;
+            match renameat_with(from, name, self.root, &to, RenameFlags::NOREPLACE) {
+                Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+}
+
+/// Removes what is no folder, or an empty one; answers whether it is gone.
+fn take_away(above: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+    let kind = match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => FileType::from_raw_mode(found.st_mode),
+        Err(Errno::NOENT) => return Ok(true),
+        Err(error) => return Err(error.into()),
+    };
+    let how = if kind == FileType::Directory {
+        AtFlags::REMOVEDIR
+    } else {
+        AtFlags::empty()
+    };
+    match unlinkat(above, name, how) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) if kind == FileType::Directory => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_dots(name: &CStr) -> bool {
+    name == c"." || name == c".."
+}
+
+#[cfg(test)]
+mod tests;

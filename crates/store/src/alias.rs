@@ -1,0 +1,49 @@
+//! What stands for personal data in a session: opaque here, sealed, and deleted when the session is over.
+
+use ringfence_journal::SessionId;
+use sqlx::Row as _;
+use zeroize::Zeroizing;
+
+use crate::Store;
+use crate::database::ReadError;
+use crate::seal::{Place, SealError};
+
+impl Store {
+    /// The parts of a session's aliases, in order; none once it is over.
+    pub async fn aliases(&self, session: SessionId) -> Result<Vec<Zeroizing<Vec<u8>>>, ReadError> {
+        let name = session.to_string();
+        let mut reader = self.reader().await?;
+        let rows = sqlx::query("SELECT n, sealed FROM aliases WHERE session = ? ORDER BY n")
+            .bind(&name)
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key: Option<Vec<u8>> = sqlx::query_scalar("SELECT sealed FROM keys WHERE session = ?")
+            .bind(&name)
+            .fetch_optional(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        drop(reader);
+        let sealed = |source| ReadError::Sealed {
+            what: format!("the aliases of session `{session}`"),
+            source,
+        };
+        let key = key.ok_or(SealError::Deleted { session }).map_err(sealed)?;
+        let seal = self.seals.unwrap(session, &key).map_err(sealed)?;
+        let damaged = |column| ReadError::Row {
+            table: "aliases",
+            column,
+        };
+        let open = |row: &sqlx::sqlite::SqliteRow| {
+            let (n, bytes): (i64, &[u8]) = (
+                row.try_get("n").map_err(|_| damaged("n"))?,
+                row.try_get("sealed").map_err(|_| damaged("sealed"))?,
+            );
+            seal.open(Place::Aliases(&name, n), bytes).map_err(sealed)
+        };
+        rows.iter().map(open).collect()
+    }
+}

@@ -1,0 +1,436 @@
+//! Recordings: what executions need to be run again, where each of them stands, and who goes on with it.
+//!
+//! A recording is written by the process that has its session. What is in it is opaque here, sealed before the write lock is taken,
+//! and never part of the journal.
+
+use jiff::Timestamp;
+use ringfence_journal::{
+    Entry, Event, ExecutionId, KeepingRecorder, LeaseId, RecordError, Recorded, Recorder as _, SessionId,
+};
+use serde::Serialize;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+use zeroize::Zeroizing;
+
+use crate::database::{self, ReadError};
+use crate::seal::{Place, SealError};
+use crate::writer::{Change, Command, pieces};
+use crate::{AdoptError, Lease, Store};
+
+/// The most executions that one question answers with.
+const PAGE: u32 = 1000;
+
+/// What the recording of an execution begins with.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// Its session, which this process has.
+    pub session: SessionId,
+    /// All that is needed to run it again, as its caller understands it.
+    pub request: Vec<u8>,
+    /// What its session goes on as when it is over, as its caller understands it; `None` where the session ends with it.
+    pub stays: Option<String>,
+}
+
+/// Where a recorded execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordingState {
+    /// A process runs it.
+    Running,
+    /// It only waits, and has no sandbox.
+    Waiting,
+    /// Its process died; it can be run again.
+    Interrupted,
+    /// It is over.
+    Over,
+}
+
+impl RecordingState {
+    pub(crate) fn named(name: &str) -> Option<RecordingState> {
+        match name {
+            "running" => Some(RecordingState::Running),
+            "waiting" => Some(RecordingState::Waiting),
+            "interrupted" => Some(RecordingState::Interrupted),
+            "over" => Some(RecordingState::Over),
+            _ => None,
+        }
+    }
+}
+
+/// Where a recorded execution stands, without what was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// Its session.
+    pub session: SessionId,
+    /// Where it stands.
+    pub state: RecordingState,
+    /// Why it cannot be run again, if it cannot.
+    pub spoiled: Option<String>,
+    /// What its session goes on as when it is over.
+    pub stays: Option<String>,
+    /// When it goes on by itself, if it waits for that.
+    pub due: Option<Timestamp>,
+    /// How many bytes of entries are kept.
+    pub bytes: u64,
+}
+
+/// All that was recorded of an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Where it stands.
+    pub standing: Standing,
+    /// All that is needed to run it again.
+    pub request: Vec<u8>,
+    /// What it met from outside, in the order of commits.
+    pub entries: Vec<Entry>,
+    /// How it ended, where that was kept.
+    pub outcome: Option<Vec<u8>>,
+}
+
+impl KeepingRecorder for Store {
+    async fn record_keeping(&self, event: Event, entries: Vec<Entry>) -> Result<Recorded, RecordError> {
+        let Some(execution) = event.execution.filter(|_| !entries.is_empty()) else {
+            return self.record(event).await;
+        };
+        let change = Change::Keep {
+            session: event.session,
+            execution,
+            entries,
+        };
+        self.record_with(event, change).await
+    }
+
+    async fn keep_aliases(&self, session: SessionId, part: Zeroizing<Vec<u8>>) -> Result<(), RecordError> {
+        self.send(|reply| Command::Alias { session, part, reply }).await
+    }
+}
+
+impl Store {
+    pub(crate) async fn record_with(&self, event: Event, change: Change) -> Result<Recorded, RecordError> {
+        let (event, change) = (Box::new(event), Some(Box::new(change)));
+        self.send(|reply| Command::Record { event, change, reply }).await
+    }
+
+    pub(crate) async fn change(&self, change: Change) -> Result<(), RecordError> {
+        let change = Box::new(change);
+        self.send(|reply| Command::Change { change, reply }).await
+    }
+
+    /// Begins the recording of an execution; its session must be this process's.
+    pub async fn begin_recording(&self, recording: Recording) -> Result<(), RecordError> {
+        self.change(Change::Begin(recording)).await
+    }
+
+    /// As [`Store::begin_recording`], in the same commit as the event that says so.
+    pub async fn record_start(&self, event: Event, recording: Recording) -> Result<Recorded, RecordError> {
+        self.record_with(event, Change::Begin(recording)).await
+    }
+
+    /// Keeps what an execution met where no event says so.
+    pub async fn keep(
+        &self,
+        session: SessionId,
+        execution: ExecutionId,
+        entries: Vec<Entry>,
+    ) -> Result<(), RecordError> {
+        let change = Change::Keep {
+            session,
+            execution,
+            entries,
+        };
+        self.change(change).await
+    }
+
+    /// Keeps how an execution ended; it is over.
+    pub async fn finish_recording(&self, execution: ExecutionId, outcome: Vec<u8>) -> Result<(), RecordError> {
+        let entries = Vec::new();
+        let change = Change::Finish {
+            execution,
+            outcome,
+            entries,
+        };
+        self.change(change).await
+    }
+
+    /// As [`Store::finish_recording`], with what it met last, in the same commit as the event of its end.
+    pub async fn record_end(
+        &self,
+        event: Event,
+        outcome: Vec<u8>,
+        entries: Vec<Entry>,
+    ) -> Result<Recorded, RecordError> {
+        let Some(execution) = event.execution else {
+            return self.record(event).await;
+        };
+        let change = Change::Finish {
+            execution,
+            outcome,
+            entries,
+        };
+        self.record_with(event, change).await
+    }
+
+    /// Says why an execution cannot be run again; the first reason stays.
+    pub async fn spoil(&self, execution: ExecutionId, why: &str) -> Result<(), RecordError> {
+        let why = why.to_owned();
+        self.change(Change::Spoil { execution, why }).await
+    }
+
+    /// Writes that an execution has given up its sandbox, with what it met last, and leaves its session to whoever goes on with
+    /// it, all in one commit. It goes on at `wake`, when a question of it is answered, or when one expires. A session in which
+    /// another execution runs is not left.
+    pub async fn suspend(
+        &self,
+        event: Event,
+        wake: Option<Timestamp>,
+        entries: Vec<Entry>,
+    ) -> Result<Recorded, RecordError> {
+        match event.execution {
+            Some(execution) => {
+                let change = Change::Suspend {
+                    execution,
+                    wake,
+                    entries,
+                };
+                self.record_with(event, change).await
+            }
+            None => Err(RecordError::NotOwned { session: event.session }),
+        }
+    }
+
+    /// Goes on with an execution that waits or was interrupted: its session belongs to the lease. Of two that try, one wins.
+    pub async fn resume(&self, lease: &Lease, execution: ExecutionId) -> Result<(), AdoptError> {
+        let to = self.under(lease);
+        self.send(|reply| Command::Resume { execution, to, reply }).await
+    }
+
+    /// Leaves a session of the lease to whoever goes on with what is under way in it, if all of that can be run again: says whether it can.
+    pub async fn leave_unfinished(&self, lease: &Lease, session: SessionId) -> Result<bool, RecordError> {
+        let lease = self.under(lease);
+        self.send(|reply| Command::Spare { session, lease, reply }).await
+    }
+
+    /// Deletes all that the executions of a session that is over need to be run again, and its questions: the journal stays.
+    pub async fn forget_recordings(&self, session: SessionId) -> Result<(), RecordError> {
+        let execution = None;
+        self.send(|reply| Command::Forget {
+            session,
+            execution,
+            reply,
+        })
+        .await
+    }
+
+    /// Where a recorded execution stands.
+    pub async fn recording_state(&self, execution: ExecutionId) -> Result<Option<Standing>, ReadError> {
+        let mut reader = self.reader().await?;
+        let sql = format!("SELECT {} FROM recordings r WHERE execution = ?", columns());
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(execution.to_string())
+            .fetch_optional(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        row.as_ref().map(standing).transpose()
+    }
+
+    /// All that was recorded of an execution.
+    pub async fn recording(&self, execution: ExecutionId) -> Result<Option<Kept>, ReadError> {
+        let mut reader = self.reader().await?;
+        let sql = format!(
+            "SELECT {}, request, outcome, (SELECT sealed FROM keys WHERE keys.session = r.session) AS key
+             FROM recordings r WHERE execution = ?",
+            columns()
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(execution.to_string())
+            .fetch_optional(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        let Some(row) = row else { return Ok(None) };
+        let rows = sqlx::query(PIECES)
+            .bind(execution.to_string())
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        drop(reader);
+        let seals = self.seals.clone();
+        // There may be many megabytes to open.
+        let opened = tokio::task::spawn_blocking(move || opened(&seals, &row, &rows)).await;
+        opened
+            .map_err(|error| ReadError::Database(sqlx::Error::Io(std::io::Error::other(error))))?
+            .map(Some)
+    }
+
+    /// How many bytes of entries are kept of an execution.
+    pub async fn kept_bytes(&self, execution: ExecutionId) -> Result<u64, ReadError> {
+        let mut reader = self.reader().await?;
+        let sql = format!("SELECT {KEPT_BYTES} FROM recordings r WHERE execution = ?");
+        let total: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .bind(execution.to_string())
+            .fetch_optional(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        Ok(total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0))
+    }
+
+    /// Executions that can go on now and have no process but perhaps this one: a question of theirs is answered or expired, or the
+    /// time they wait for has come. Earliest first.
+    pub async fn ready(&self, now: Timestamp, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
+        let sql = "SELECT execution, session FROM recordings r WHERE due <= ?1 AND spoiled IS NULL AND EXISTS
+                (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.state = 'open' AND (s.lease IS NULL OR s.lease = ?2))
+             ORDER BY due LIMIT ?3";
+        let query = sqlx::query(sql).bind(nanoseconds(now)).bind(self.lease_name());
+        self.listed(query.bind(i64::from(limit.min(PAGE)))).await
+    }
+
+    /// When the first of those that have no process, but perhaps this one, goes on by itself.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>, ReadError> {
+        let mut reader = self.reader().await?;
+        let due: Option<i64> = sqlx::query_scalar(
+            "SELECT due FROM recordings r WHERE due IS NOT NULL AND spoiled IS NULL AND EXISTS
+                (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.state = 'open' AND (s.lease IS NULL OR s.lease = ?))
+             ORDER BY due LIMIT 1",
+        )
+        .bind(self.lease_name())
+        .fetch_optional(reader.connection()?)
+        .await
+        .map_err(ReadError::Database)?;
+        Ok(due.map(moment))
+    }
+
+    /// Executions whose process died, that nobody goes on with yet and that wait for nobody, oldest first.
+    pub async fn interrupted(&self, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
+        let query = sqlx::query(
+            "SELECT execution, session FROM recordings WHERE state = 'interrupted' AND due IS NULL ORDER BY execution LIMIT ?",
+        );
+        self.listed(query.bind(i64::from(limit.min(PAGE)))).await
+    }
+
+    async fn listed(
+        &self,
+        query: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
+    ) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
+        let mut reader = self.reader().await?;
+        let rows = query
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        let pair = |row: &SqliteRow| {
+            Ok((
+                database::parsed(row, TABLE, "execution")?,
+                database::parsed(row, TABLE, "session")?,
+            ))
+        };
+        rows.iter().map(pair).collect()
+    }
+
+    /// Notes the lease under which this process has sessions.
+    pub(crate) fn under(&self, lease: &Lease) -> LeaseId {
+        let id = lease.id();
+        *self.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(id);
+        id
+    }
+
+    fn lease_name(&self) -> Option<String> {
+        let lease = self.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        lease.map(|id| id.to_string())
+    }
+}
+
+const TABLE: &str = "recordings";
+
+/// How many bytes of entries the recording `r` has: the last of either kind says it.
+pub(crate) const KEPT_BYTES: &str = "max(
+    coalesce((SELECT e.total FROM entries e WHERE e.execution = r.execution ORDER BY e.n DESC LIMIT 1), 0),
+    coalesce((SELECT e.total FROM events e WHERE e.session = r.session AND e.seq > coalesce(r.since, 0)
+        AND e.execution = r.execution AND e.piece IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0))";
+
+/// Where the recording `r` stands; one that is over does not grow.
+fn columns() -> String {
+    format!(
+        "execution, session, state, spoiled, stays, due, CASE state WHEN 'over' THEN bytes ELSE {KEPT_BYTES} END AS bytes"
+    )
+}
+
+/// The pieces of a recording in their order, wherever they lie.
+const PIECES: &str = "SELECT n, sealed FROM entries WHERE execution = ?1
+    UNION ALL
+    SELECT e.piece, e.sealed FROM recordings r JOIN events e
+        ON e.session = r.session AND e.seq > coalesce(r.since, 0) AND e.execution = r.execution
+    WHERE r.execution = ?1 AND e.piece IS NOT NULL
+    ORDER BY 1";
+
+fn standing(row: &SqliteRow) -> Result<Standing, ReadError> {
+    let damaged = |column| ReadError::Row { table: TABLE, column };
+    let state: &str = row.try_get("state").map_err(|_| damaged("state"))?;
+    let due: Option<i64> = row.try_get("due").map_err(|_| damaged("due"))?;
+    Ok(Standing {
+        execution: database::parsed(row, TABLE, "execution")?,
+        session: database::parsed(row, TABLE, "session")?,
+        state: RecordingState::named(state).ok_or_else(|| damaged("state"))?,
+        spoiled: row.try_get("spoiled").map_err(|_| damaged("spoiled"))?,
+        stays: row.try_get("stays").map_err(|_| damaged("stays"))?,
+        due: due.map(moment),
+        bytes: database::number(row, TABLE, "bytes")?,
+    })
+}
+
+fn opened(seals: &crate::seal::Seals, row: &SqliteRow, rows: &[SqliteRow]) -> Result<Kept, ReadError> {
+    let standing = standing(row)?;
+    let damaged = |column| ReadError::Row { table: TABLE, column };
+    let session = standing.session;
+    let execution = standing.execution.to_string();
+    let sealed = |place: Place<'_>| {
+        let what = place.to_string();
+        move |source| ReadError::Sealed { what, source }
+    };
+    let request = Place::Request(&execution);
+    let key: Option<&[u8]> = row.try_get("key").map_err(|_| damaged("key"))?;
+    let key = key
+        .ok_or(SealError::Deleted { session })
+        .and_then(|key| seals.unwrap(session, key))
+        .map_err(sealed(request))?;
+    let open = |place, bytes: &[u8]| key.open(place, bytes).map_err(sealed(place));
+    let bytes: &[u8] = row.try_get("request").map_err(|_| damaged("request"))?;
+    let request = open(request, bytes)?.to_vec();
+    let outcome: Option<&[u8]> = row.try_get("outcome").map_err(|_| damaged("outcome"))?;
+    let outcome = outcome
+        .map(|bytes| open(Place::Outcome(&execution), bytes))
+        .transpose()?;
+    let mut entries = Vec::new();
+    for (expected, row) in (1..).zip(rows) {
+        let damaged = |column| ReadError::Row {
+            table: "entries",
+            column,
+        };
+        // A piece that is gone would be a hole in what the execution met.
+        let n: i64 = row.try_get("n").map_err(|_| damaged("n"))?;
+        if n != expected {
+            return Err(damaged("n"));
+        }
+        let bytes: &[u8] = row.try_get("sealed").map_err(|_| damaged("sealed"))?;
+        let place = Place::Entries(&execution, n);
+        let piece = open(place, bytes)?;
+        pieces::split(&piece, &mut entries).ok_or_else(|| sealed(place)(SealError::Damaged))?;
+    }
+    Ok(Kept {
+        standing,
+        request,
+        entries,
+        outcome: outcome.map(|outcome| outcome.to_vec()),
+    })
+}
+
+/// A moment as it is kept, so that moments compare as numbers.
+pub(crate) fn nanoseconds(at: Timestamp) -> i64 {
+    i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
+}
+
+/// A moment that was kept.
+pub(crate) fn moment(nanoseconds: i64) -> Timestamp {
+    Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,109 @@
+//! How long recordings are kept of what is over.
+
+use jiff::{SignedDuration, Timestamp};
+use ringfence_journal::{ExecutionId, SessionId};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::database::{self, ReadError};
+use crate::writer::Command;
+use crate::{Store, SweepError};
+
+/// How many of the oldest one trim looks at, and how many it forgets: it runs where somebody waits.
+const LOOKED_AT: i64 = 1000;
+const MOST: usize = 64;
+
+/// How much is kept of executions that are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How long.
+    pub age: SignedDuration,
+    /// How many bytes in all.
+    pub bytes: u64,
+}
+
+impl Default for Retention {
+    /// Seven days and one GiB.
+    fn default() -> Retention {
+        Retention {
+            age: SignedDuration::from_hours(7 * 24),
+            bytes: 1 << 30,
+        }
+    }
+}
+
+/// Something that can be forgotten: all that a session kept which is over, or an execution in one that goes on.
+struct Past {
+    session: SessionId,
+    execution: Option<ExecutionId>,
+    used: Timestamp,
+    bytes: u64,
+}
+
+/// Sessions that are over and still have a key, oldest first. Those that wait have keys too, and may be older.
+const SESSIONS: &str =
+    "SELECT s.id, NULL AS execution, s.used, coalesce((SELECT sum(bytes + length(request)) FROM recordings r WHERE r.session = s.id), 0) AS bytes
+     FROM keys k CROSS JOIN sessions s ON s.id = k.session
+     WHERE s.state <> 'open' AND s.lease IS NULL ORDER BY k.session LIMIT ?";
+/// Executions that are over, in sessions that are not.
+const EXECUTIONS: &str = "SELECT s.id, r.execution, e.ended AS used, r.bytes + length(r.request) AS bytes
+     FROM sessions s CROSS JOIN recordings r ON r.session = s.id JOIN executions e ON e.id = r.execution
+     WHERE s.state = 'open' AND r.state = 'over' AND e.ended IS NOT NULL ORDER BY r.execution LIMIT ?";
+
+impl Store {
+    /// Forgets recordings of what is over, the oldest first: those that are too old, and as many as make the rest fit.
+    /// Does a bounded part of that at once, and says how much it forgot.
+    pub async fn trim_recordings(&self, keep: Retention, now: Timestamp) -> Result<usize, SweepError> {
+        let (mut total, mut past) = self.past().await?;
+        past.sort_by_key(|past| past.used);
+        let mut forgotten = 0;
+        for past in past {
+            let old = now.duration_since(past.used) > keep.age;
+            if forgotten == MOST || !(old || total > keep.bytes) {
+                continue;
+            }
+            let (session, execution) = (past.session, past.execution);
+            self.send(|reply| Command::Forget {
+                session,
+                execution,
+                reply,
+            })
+            .await?;
+            total = total.saturating_sub(past.bytes);
+            forgotten += 1;
+        }
+        Ok(forgotten)
+    }
+
+    /// How many bytes are kept in all, and the oldest of what is over.
+    async fn past(&self) -> Result<(u64, Vec<Past>), ReadError> {
+        let mut reader = self.reader().await?;
+        let total: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes + length(request)), 0) FROM recordings")
+            .fetch_one(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)?;
+        let mut past = Vec::new();
+        for sql in [SESSIONS, EXECUTIONS] {
+            let rows = sqlx::query(sql).bind(LOOKED_AT).fetch_all(reader.connection()?).await;
+            for row in &rows.map_err(ReadError::Database)? {
+                past.push(read(row)?);
+            }
+        }
+        Ok((u64::try_from(total).unwrap_or(0), past))
+    }
+}
+
+fn read(row: &SqliteRow) -> Result<Past, ReadError> {
+    const TABLE: &str = "recordings";
+    let damaged = || ReadError::Row {
+        table: TABLE,
+        column: "execution",
+    };
+    let execution: Option<&str> = row.try_get("execution").map_err(|_| damaged())?;
+    Ok(Past {
+        session: database::parsed(row, "sessions", "id")?,
+        execution: execution.map(|id| id.parse().map_err(|_| damaged())).transpose()?,
+        used: database::parsed(row, TABLE, "used")?,
+        bytes: database::number(row, TABLE, "bytes")?,
+    })
+}

@@ -1,0 +1,331 @@
+//! What is kept of executions is sealed: under a key for each session, which lies in the database wrapped by a key of the data
+//! folder. Whatever is sealed is bound to its place, so that nothing can be put where another thing was.
+//!
+//! Deleting a session's key is what deletes its recordings: without it, what is left of them in unused pages of the database or in
+//! an old copy of its log says nothing. So pages need not be overwritten (`secure_delete`).
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, Nonce, UnboundKey};
+use ringfence_journal::SessionId;
+use zeroize::Zeroizing;
+
+use crate::home::Home;
+
+const KEY: usize = 32;
+/// The first byte of whatever is sealed: another one was written by another version.
+const VERSION: u8 = 1;
+const PREFIX: &str = "ringfence-seal-key-1 ";
+
+/// Why something cannot be sealed or opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// The key's file cannot be used.
+    #[error("cannot use `{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Others could read the key.
+    #[error("`{}` is open to others (mode {mode:o})", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Something was sealed, and its key is gone.
+    #[error("the key `{}` is missing: restore it from a copy", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The file holds no key.
+    #[error("`{}` holds no key: restore it from a copy", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key of this session was deleted, and with it all that it sealed.
+    #[error("the key of session `{session}` was deleted")]
+    Deleted {
+        /// The session.
+        session: SessionId,
+    },
+    /// The key does not fit, or what is there is not what was written.
+    #[error("it was changed, or the key does not fit")]
+    Damaged,
+    /// It was sealed by another version of this program.
+    #[error("it was kept by another version of this program (form {found}; this one knows {VERSION})")]
+    Version {
+        /// The other form.
+        found: u8,
+    },
+    /// It is too long to be sealed.
+    #[error("it is too long")]
+    Length,
+    /// The system gave no random bytes.
+    #[error("the system gave no random bytes")]
+    Entropy,
+}
+
+impl SealError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            SealError::File { .. } | SealError::Missing { .. } | SealError::NoKey { .. } | SealError::Entropy => {
+                "store.key"
+            }
+            SealError::Exposed { .. } => "store.exposed",
+            SealError::Deleted { .. } => "store.deleted",
+            SealError::Damaged | SealError::Length => "store.damaged",
+            SealError::Version { .. } => "store.version",
+        }
+    }
+}
+
+/// Where something sealed belongs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// The key of a session.
+    Key(&'a str),
+    /// What an execution was asked to do.
+    Request(&'a str),
+    /// How it ended.
+    Outcome(&'a str),
+    /// What it met, at this position.
+    Entries(&'a str, i64),
+    /// What stands for personal data in a session, its part of this number.
+    Aliases(&'a str, i64),
+    /// What a person is shown.
+    Question(&'a str),
+    /// What a person said.
+    Note(&'a str),
+}
+
+impl Place<'_> {
+    /// What the seal is bound to: part of the form in which things are kept.
+    fn bound(self) -> String {
+        match self {
+            Place::Key(session) => format!("key {session}"),
+            Place::Request(execution) => format!("request {execution}"),
+            Place::Outcome(execution) => format!("outcome {execution}"),
+            Place::Entries(execution, n) => format!("entries {execution} {n}"),
+            Place::Aliases(session, n) => format!("aliases {session} {n}"),
+            Place::Question(approval) => format!("question {approval}"),
+            Place::Note(approval) => format!("note {approval}"),
+        }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Key(session) => write!(f, "the key of session `{session}`"),
+            Place::Request(execution) => write!(f, "the request of execution `{execution}`"),
+            Place::Outcome(execution) => write!(f, "the outcome of execution `{execution}`"),
+            Place::Entries(execution, n) => write!(f, "entry {n} of execution `{execution}`"),
+            Place::Aliases(session, n) => write!(f, "part {n} of the aliases of session `{session}`"),
+            Place::Question(approval) => write!(f, "the question `{approval}`"),
+            Place::Note(approval) => write!(f, "the note of `{approval}`"),
+        }
+    }
+}
+
+/// A key that seals.
+pub(crate) struct Seal(LessSafeKey);
+
+impl fmt::Debug for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seal")
+    }
+}
+
+impl Seal {
+    fn new(bytes: &[u8]) -> Result<Seal, SealError> {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, bytes).map_err(|_| SealError::Damaged)?;
+        Ok(Seal(LessSafeKey::new(key)))
+    }
+
+    /// Nonce, ciphertext and tag of the parts together.
+    pub(crate) fn close(&self, place: Place<'_>, parts: &[&[u8]]) -> Result<Vec<u8>, SealError> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut sealed = Vec::with_capacity(NONCE_LEN + 1 + length + MAX_TAG_LEN);
+        // 96 random bits: far below the number of messages at which two might meet under one session's key.
+        let nonce: [u8; NONCE_LEN] = random()?;
+        sealed.extend_from_slice(&nonce);
+        sealed.push(VERSION);
+        for part in parts {
+            sealed.extend_from_slice(part);
+        }
+        let (_, body) = sealed.split_at_mut(NONCE_LEN);
+        let bound = place.bound();
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()), body)
+            .map_err(|_| SealError::Length)?;
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(sealed)
+    }
+
+    /// What was sealed at this place.
+    pub(crate) fn open(&self, place: Place<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
+        let (nonce, body) = sealed.split_at_checked(NONCE_LEN).ok_or(SealError::Damaged)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::Damaged)?;
+        let mut body = Zeroizing::new(body.to_vec());
+        let bound = place.bound();
+        let length = self
+            .0
+            .open_in_place(nonce, Aad::from(bound.as_bytes()), &mut body)
+            .map_err(|_| SealError::Damaged)?
+            .len();
+        body.truncate(length);
+        match body.first() {
+            Some(&VERSION) => {}
+            Some(&found) => return Err(SealError::Version { found }),
+            None => return Err(SealError::Damaged),
+        }
+        body.drain(..1);
+        Ok(body)
+    }
+}
+
+fn random<const N: usize>() -> Result<[u8; N], SealError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| SealError::Entropy)?;
+    Ok(bytes)
+}
+
+/// The key of the data folder, read when it is first needed. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seals {
+    path: PathBuf,
+    key: Arc<Mutex<Option<Arc<Seal>>>>,
+}
+
+/// Whether a key may be made where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    Make,
+    Refuse,
+}
+
+impl Seals {
+    pub(crate) fn of(home: &Home) -> Seals {
+        Seals {
+            path: home.seal_key(),
+            key: Arc::default(),
+        }
+    }
+
+    fn key(&self, absent: Absent) -> Result<Arc<Seal>, SealError> {
+        let mut known = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = &*known {
+            return Ok(Arc::clone(key));
+        }
+        let missing = || SealError::Missing {
+            path: self.path.clone(),
+        };
+        let bytes = match (read(&self.path)?, absent) {
+            (Some(bytes), _) => bytes,
+            (None, Absent::Refuse) => return Err(missing()),
+            (None, Absent::Make) => {
+                create(&self.path)?;
+                // Another process may have been faster: its key is the one.
+                read(&self.path)?.ok_or_else(missing)?
+            }
+        };
+        let key = Arc::new(Seal::new(bytes.as_slice())?);
+        *known = Some(Arc::clone(&key));
+        Ok(key)
+    }
+
+    /// A new key for a session, and how it is kept.
+    pub(crate) fn make(&self, session: SessionId, absent: Absent) -> Result<(Seal, Vec<u8>), SealError> {
+        let bytes = Zeroizing::new(random::<KEY>()?);
+        let wrapped = self
+            .key(absent)?
+            .close(Place::Key(&session.to_string()), &[bytes.as_slice()])?;
+        Ok((Seal::new(bytes.as_slice())?, wrapped))
+    }
+
+    /// A session's key, as it was kept.
+    pub(crate) fn unwrap(&self, session: SessionId, wrapped: &[u8]) -> Result<Seal, SealError> {
+        let bytes = self
+            .key(Absent::Refuse)?
+            .open(Place::Key(&session.to_string()), wrapped)?;
+        Seal::new(bytes.as_slice())
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Zeroizing<[u8; KEY]>>, SealError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let failed = |source| SealError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => Zeroizing::new(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(failed(source)),
+    };
+    let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let path = path.to_owned();
+        return Err(SealError::Exposed { path, mode });
+    }
+    let digits = text.strip_prefix(PREFIX).map(str::trim_ascii_end);
+    match digits.and_then(unhex) {
+        Some(key) => Ok(Some(key)),
+        None => Err(SealError::NoKey { path: path.to_owned() }),
+    }
+}
+
+/// Written whole under another name, then given its own unless somebody was faster.
+fn create(path: &Path) -> Result<(), SealError> {
+    use fmt::Write as _;
+    use io::Write as _;
+    let failed = |source| SealError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = Zeroizing::new(random::<KEY>()?);
+    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY + 1));
+    text.push_str(PREFIX);
+    for byte in bytes.iter() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+    let folder = path.parent().unwrap_or(path);
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+fn unhex(text: &str) -> Option<Zeroizing<[u8; KEY]>> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * KEY {
+        return None;
+    }
+    let mut bytes = Zeroizing::new([0; KEY]);
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests;

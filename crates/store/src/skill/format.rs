@@ -1,0 +1,256 @@
+//! `SKILL.md`: the front matter of the public Agent Skills format, and what is ours below `metadata`.
+//!
+//! Our keys hold text only, as the public format says of `metadata`; what has parts is JSON in that text. Keys of others are kept.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter as _, Options, UserMessageFormatter};
+
+use super::{MAX_DESCRIPTION, RequiredTool, SkillError, SkillExtra, SkillLanguage, SkillMeta, SkillName};
+
+/// The file's name.
+pub(super) const FILE: &str = "SKILL.md";
+
+const FENCE: &str = "---";
+/// The most bytes of the front matter.
+const MOST: usize = 256 * 1024;
+const MOST_TOOLS: usize = 256;
+const LANGUAGE: &str = "ringfence-language";
+const TOOLS: &str = "ringfence-tools";
+const POLICY: &str = "ringfence-policy";
+const INPUTS: &str = "ringfence-inputs";
+const OUTPUTS: &str = "ringfence-outputs";
+const NEEDS: &str = "ringfence-needs";
+
+/// A `SKILL.md` that reads back as the same, or why there is none.
+pub(super) fn write(meta: &SkillMeta) -> Result<String, SkillError> {
+    check(meta)?;
+    let mut text = format!("{FENCE}\nname: {}\n", meta.name);
+    let mut line = |indent: &str, key: &str, value: &Value| {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{indent}{}: {}", plain_or_quoted(key), flow(value));
+    };
+    line("", "description", &meta.description.as_str().into());
+    for (key, value) in &meta.extra.keys {
+        line("", key, value);
+    }
+    text.push_str("metadata:\n");
+    let mut line = |key: &str, value: &Value| {
+        let _ = writeln!(text, "  {}: {}", plain_or_quoted(key), flow(value));
+    };
+    for (key, value) in &meta.extra.metadata {
+        line(key, value);
+    }
+    line(LANGUAGE, &meta.language.name().into());
+    if !meta.tools.is_empty() {
+        line(TOOLS, &json(&meta.tools)?);
+    }
+    if let Some(policy) = &meta.policy {
+        line(POLICY, &policy.as_str().into());
+    }
+    for (key, value) in [(INPUTS, &meta.inputs), (OUTPUTS, &meta.outputs), (NEEDS, &meta.needs)] {
+        if let Some(value) = value {
+            line(key, &json(value)?);
+        }
+    }
+    text.push_str(FENCE);
+    text.push('\n');
+    text.push_str(&meta.extra.text);
+    match read(&text, meta.language) {
+        Ok(again) if again == *meta => Ok(text),
+        Ok(_) => Err(SkillError::format(
+            FILE,
+            "what it says cannot be written so that it reads back as the same",
+        )),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a `SKILL.md` beside a program of that language.
+pub(super) fn read(text: &str, language: SkillLanguage) -> Result<SkillMeta, SkillError> {
+    let (front, after) = split(text)?;
+    let mut keys: BTreeMap<String, Value> = serde_saphyr::from_str_with_options(front, options())
+        .map_err(|error| SkillError::format(FILE, UserMessageFormatter.format_message(&error)))?;
+    let name = SkillName::parse(&string(&mut keys, "name")?)?;
+    let description = string(&mut keys, "description")?;
+    let mut metadata: BTreeMap<String, Value> = match keys.remove("metadata") {
+        None | Some(Value::Null) => BTreeMap::new(),
+        Some(Value::Object(map)) => map.into_iter().collect(),
+        Some(_) => return Err(SkillError::format("`metadata` in SKILL.md", "expected a map")),
+    };
+    if let Some(said) = metadata.remove(LANGUAGE)
+        && said.as_str().and_then(SkillLanguage::named) != Some(language)
+    {
+        let why = format!("it says {said}, but the program is {}", language.program());
+        return Err(SkillError::format(at(LANGUAGE), why));
+    }
+    let meta = SkillMeta {
+        name,
+        description,
+        language,
+        tools: parts::<Vec<RequiredTool>>(&mut metadata, TOOLS)?.unwrap_or_default(),
+        policy: match metadata.remove(POLICY) {
+            None => None,
+            Some(Value::String(policy)) => Some(policy),
+            Some(_) => return Err(SkillError::format(at(POLICY), "expected text")),
+        },
+        inputs: parts(&mut metadata, INPUTS)?,
+        outputs: parts(&mut metadata, OUTPUTS)?,
+        needs: parts(&mut metadata, NEEDS)?,
+        extra: SkillExtra {
+            keys,
+            metadata,
+            text: after.to_owned(),
+        },
+    };
+    check(&meta)?;
+    Ok(meta)
+}
+
+/// The front matter, and what follows it.
+fn split(text: &str) -> Result<(&str, &str), SkillError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_fence = |line: &str| line.trim_end() == FENCE;
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if !is_fence(first) {
+        let why = "it begins with a line `---`, then `name` and `description`, then `---`";
+        return Err(SkillError::format(FILE, why));
+    }
+    let mut end = first.len();
+    for line in lines {
+        if is_fence(line) {
+            return Ok((&text[first.len()..end], &text[end + line.len()..]));
+        }
+        end += line.len();
+        if end > MOST {
+            let why = format!("the front matter has no end within {MOST} bytes");
+            return Err(SkillError::format(FILE, why));
+        }
+    }
+    Err(SkillError::format(FILE, "the front matter has no closing line `---`"))
+}
+
+fn string(keys: &mut BTreeMap<String, Value>, key: &str) -> Result<String, SkillError> {
+    let what = || format!("`{key}` in SKILL.md");
+    match keys.remove(key) {
+        Some(Value::String(text)) => Ok(text.trim().to_owned()),
+        Some(_) => Err(SkillError::format(what(), "expected text; put it in quotes")),
+        None => Err(SkillError::format(what(), "it is missing")),
+    }
+}
+
+/// A value of ours that has parts: JSON in a text, or written out.
+fn parts<T: DeserializeOwned>(metadata: &mut BTreeMap<String, Value>, key: &str) -> Result<Option<T>, SkillError> {
+    let refuse = |error: serde_json::Error| SkillError::format(at(key), error.to_string());
+    match metadata.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => serde_json::from_str(&text).map(Some).map_err(refuse),
+        Some(value) => serde_json::from_value(value).map(Some).map_err(refuse),
+    }
+}
+
+fn at(key: &str) -> String {
+    format!("`metadata.{key}` in SKILL.md")
+}
+
+/// Refuses what no skill may say.
+fn check(meta: &SkillMeta) -> Result<(), SkillError> {
+    let characters = meta.description.chars().count();
+    if characters == 0 || characters > MAX_DESCRIPTION || meta.description.trim() != meta.description {
+        let why = format!("expected 1 to {MAX_DESCRIPTION} characters that say what it does and when to use it");
+        return Err(SkillError::format("`description`", why));
+    }
+    let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if meta.description.contains(odd) {
+        return Err(SkillError::format("`description`", "it has a control character"));
+    }
+    if meta.tools.len() > MOST_TOOLS {
+        let why = format!("{} tools; the most is {MOST_TOOLS}", meta.tools.len());
+        return Err(SkillError::format("`tools`", why));
+    }
+    let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    for tool in &meta.tools {
+        let named = tool
+            .name
+            .split_once('.')
+            .is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty());
+        if !named || tool.name.len() > 512 || tool.name.contains(char::is_control) || !is_digest(&tool.digest) {
+            let why = "expected `server.tool` and the 64 digits of its definition's digest";
+            return Err(SkillError::format("`tools`", why));
+        }
+    }
+    if let Some(policy) = &meta.policy
+        && (policy.is_empty() || policy.len() > 128 || policy.contains(char::is_control))
+    {
+        return Err(SkillError::format("`policy`", "expected the digest of a policy"));
+    }
+    for (key, value) in [
+        ("inputs", &meta.inputs),
+        ("outputs", &meta.outputs),
+        ("needs", &meta.needs),
+    ] {
+        if value.as_ref().is_some_and(|value| !value.is_object()) {
+            return Err(SkillError::format(format!("`{key}`"), "expected an object"));
+        }
+    }
+    Ok(())
+}
+
+fn json(value: &impl serde::Serialize) -> Result<Value, SkillError> {
+    serde_json::to_string(value)
+        .map(Value::String)
+        .map_err(|error| SkillError::format(FILE, error.to_string()))
+}
+
+/// A key as YAML takes it.
+fn plain_or_quoted(key: &str) -> String {
+    let mut bytes = key.bytes();
+    let plain = bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&key.to_ascii_lowercase().as_str());
+    if plain { key.to_owned() } else { flow(&key.into()) }
+}
+
+/// A value on one line, as YAML and JSON both read it.
+fn flow(value: &Value) -> String {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        // JSON takes these as they are, YAML does not; in JSON they stand in strings only.
+        if matches!(
+            c,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        ) {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 20_000,
+            max_nodes: 10_000,
+            max_depth: 64,
+            flow_nesting_limit: 64,
+            max_aliases: 100,
+            max_anchors: 100,
+            max_documents: 1,
+            max_total_scalar_bytes: 2 * MOST,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        merge_keys: MergeKeyPolicy::Error,
+        strict_booleans: true,
+        legacy_octal_numbers: false,
+        with_snippet: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! The skills of a home: saved, listed, found, removed.
+//!
+//! Several processes share them: who changes something holds its owner's lock; who reads needs none, for versions appear and go
+//! whole. Everything here blocks on files.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ringfence_journal::SessionId;
+
+use super::folder::{self, Fault, List, Parts, failed};
+use super::parts::{self, Open};
+use super::quota::{self, Quota, VERSIONS};
+use super::{Skill, SkillBody, SkillError, SkillMeta, SkillName, SkillScope};
+use crate::home::private_folder;
+
+const LOCK: &str = ".lock";
+const GENERATION: &str = "generation";
+/// How long somebody waits for another process to be done.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
+/// How often a version that vanishes while it is read is looked for again.
+const TRIES: u32 = 3;
+
+/// The skills of a home.
+#[derive(Debug, Clone)]
+pub struct Skills {
+    root: PathBuf,
+}
+
+/// What there is in some scopes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Survey {
+    /// Skills that can be used, by name.
+    pub skills: Vec<Skill>,
+    /// Those that are not as they were saved.
+    pub damaged: Vec<Damaged>,
+}
+
+/// A skill that is not as it was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// Who has it.
+    pub scope: SkillScope,
+    /// Its name.
+    pub name: SkillName,
+    /// Its newest version.
+    pub version: u32,
+    /// What is different.
+    pub why: String,
+}
+
+impl Skills {
+    /// The skills of the home in that folder; nothing is made there before the first is saved.
+    pub fn open(home: &Path) -> Skills {
+        Skills {
+            root: home.join("skills"),
+        }
+    }
+
+    /// Saves a skill as its next version. What is already the newest version is not saved again.
+    pub fn save(&self, scope: SkillScope, meta: SkillMeta, body: SkillBody) -> Result<Skill, SkillError> {
+        let parts = parts::of(&meta, body)?;
+        let list = List::of(&parts, Timestamp::now());
+        quota::admit_skill(parts.len() - 2, list.bytes())?;
+        let (version, list) = self.put(scope, &meta.name, list, &parts)?;
+        Ok(Skill {
+            scope,
+            version,
+            digest: list.digest,
+            bytes: list.bytes(),
+            saved: list.saved,
+            meta,
+        })
+    }
+
+    fn put(&self, scope: SkillScope, name: &SkillName, list: List, parts: &Parts) -> Result<(u32, List), SkillError> {
+        private_folder(&self.root)?;
+        let owner = self.owner(scope);
+        let _lock = lock(&owner)?;
+        folder::tidy(&owner)?;
+        let place = owner.join(name.as_str());
+        let mut versions = folder::versions(&place)?;
+        if let Some(newest) = versions.last() {
+            let at = place.join(newest.to_string());
+            if let Ok(kept) = folder::list(&at)
+                && kept.digest == list.digest
+                && folder::everything(&at, &kept).is_ok()
+            {
+                return Ok((*newest, kept));
+            }
+        }
+        let version = versions.last().map_or(1, |newest| newest.saturating_add(1));
+        let goes = versions.len().saturating_sub(VERSIONS - 1);
+        let goes: Vec<u32> = versions.drain(..goes).collect();
+        self.admit(scope, name, &goes, list.bytes())?;
+        private_folder(&place)?;
+        folder::tidy(&place)?;
+        folder::make(&place, version, &list, parts)?;
+        for old in goes {
+            folder::take_away(&place, &old.to_string())?;
+        }
+        self.changed()?;
+        Ok((version, list))
+    }
+
+    /// Whether a scope has room for one more version, once some old ones of it are gone.
+    fn admit(&self, scope: SkillScope, name: &SkillName, goes: &[u32], bytes: u64) -> Result<(), SkillError> {
+        let owner = self.owner(scope);
+        let mut all = BTreeSet::from([name.clone()]);
+        let mut used = bytes;
+        for other in skill_names(&owner)? {
+            let place = owner.join(other.as_str());
+            let versions = folder::versions(&place)?;
+            for version in &versions {
+                if other != *name || !goes.contains(version) {
+                    used = used.saturating_add(folder::size(&place.join(version.to_string()))?);
+                }
+            }
+            if !versions.is_empty() {
+                all.insert(other);
+            }
+        }
+        Quota::of(&scope).admit(scope, all.len(), used)
+    }
+
+    /// The newest version of every skill in these scopes, by name; of one name the first scope wins.
+    pub fn list(&self, scopes: &[SkillScope]) -> Result<Vec<Skill>, SkillError> {
+        self.survey(scopes).map(|survey| survey.skills)
+    }
+
+    /// As [`Skills::list`], with those that are not as they were saved. Programs and files are looked at when a skill is found.
+    pub fn survey(&self, scopes: &[SkillScope]) -> Result<Survey, SkillError> {
+        let mut survey = Survey::default();
+        let mut seen = BTreeSet::new();
+        for scope in scopes {
+            for name in skill_names(&self.owner(*scope))? {
+                if seen.contains(&name) {
+                    continue;
+                }
+                match self.newest(*scope, &name, parts::head) {
+                    Ok(Some((skill, ()))) => survey.skills.push(skill),
+                    Ok(None) => continue,
+                    Err(SkillError::Damaged { version, why, .. }) => survey.damaged.push(Damaged {
+                        scope: *scope,
+                        name: name.clone(),
+                        version,
+                        why,
+                    }),
+                    Err(error) => return Err(error),
+                }
+                seen.insert(name);
+            }
+        }
+        survey.skills.sort_by(|one, other| one.meta.name.cmp(&other.meta.name));
+        Ok(survey)
+    }
+
+    /// A skill by its name, as people write it or as programs do: its newest version, or the one that is asked for. The first
+    /// scope that has the name wins. What is not as it was saved is refused.
+    pub fn find(
+        &self,
+        scopes: &[SkillScope],
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Option<(Skill, SkillBody)>, SkillError> {
+        let Some(name) = SkillName::meant(name) else {
+            return Ok(None);
+        };
+        for scope in scopes {
+            let versions = self.versions(*scope, &name)?;
+            if versions.is_empty() {
+                continue;
+            }
+            return match version {
+                None => self.newest(*scope, &name, parts::whole),
+                Some(version) if versions.contains(&version) => {
+                    self.opened(*scope, &name, version, parts::whole).map(Some)
+                }
+                Some(_) => Ok(None),
+            };
+        }
+        Ok(None)
+    }
+
+    /// The versions of a skill that are kept, oldest first; none where there is no such skill.
+    pub fn versions(&self, scope: SkillScope, name: &SkillName) -> Result<Vec<u32>, SkillError> {
+        folder::versions(&self.owner(scope).join(name.as_str()))
+    }
+
+    /// Removes a skill with all its versions.
+    pub fn remove(&self, scope: SkillScope, name: &SkillName) -> Result<(), SkillError> {
+        let owner = self.owner(scope);
+        let unknown = || SkillError::Unknown { name: name.to_string() };
+        if self.versions(scope, name)?.is_empty() {
+            return Err(unknown());
+        }
+        let _lock = lock(&owner)?;
+        folder::tidy(&owner)?;
+        if self.versions(scope, name)?.is_empty() {
+            return Err(unknown());
+        }
+        folder::take_away(&owner, name.as_str())?;
+        self.changed()
+    }
+
+    /// Removes everything of a session that is over.
+    pub fn forget_session(&self, session: SessionId) -> Result<(), SkillError> {
+        let owner = self.owner(SkillScope::Session(session));
+        let (parent, name) = (self.sessions_folder(), session.to_string());
+        if !owner.exists() {
+            // Perhaps a process died while it was at it.
+            return folder::delete_gone(&parent, &name);
+        }
+        let _lock = lock(&owner)?;
+        folder::take_away(&parent, &name)?;
+        self.changed()
+    }
+
+    /// The sessions that have skills of their own, or had some that were not wholly removed.
+    pub fn sessions(&self) -> Result<Vec<SessionId>, SkillError> {
+        let names = folder::names(&self.sessions_folder())?;
+        let id = |name: &String| folder::plain_name(name).parse().ok();
+        let sessions: BTreeSet<SessionId> = names.iter().filter_map(id).collect();
+        Ok(sessions.into_iter().collect())
+    }
+
+    fn sessions_folder(&self) -> PathBuf {
+        self.root.join("session")
+    }
+
+    /// A number that grows with every change by any process.
+    pub fn generation(&self) -> Result<u64, SkillError> {
+        let path = self.root.join(GENERATION);
+        match fs::metadata(&path) {
+            Ok(data) => Ok(data.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(failed("look at", &path)(error)),
+        }
+    }
+
+    /// Counts a change: one byte more, which needs no lock.
+    fn changed(&self) -> Result<(), SkillError> {
+        let path = self.root.join(GENERATION);
+        let counted = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| file.write_all(b"."));
+        counted.map_err(failed("write", &path))
+    }
+
+    fn owner(&self, scope: SkillScope) -> PathBuf {
+        self.root.join(scope.word()).join(scope.owner())
+    }
+
+    /// The newest version, looked for again where it vanished meanwhile.
+    fn newest<T>(&self, scope: SkillScope, name: &SkillName, open: Open<T>) -> Result<Option<(Skill, T)>, SkillError> {
+        let mut tries = TRIES;
+        loop {
+            let Some(version) = self.versions(scope, name)?.last().copied() else {
+                return Ok(None);
+            };
+            tries -= 1;
+            let opened = self.opened(scope, name, version, open);
+            let newer = || {
+                self.versions(scope, name)
+                    .map(|versions| versions.last() != Some(&version))
+            };
+            if opened.is_err() && tries > 0 && newer()? {
+                continue;
+            }
+            return opened.map(Some);
+        }
+    }
+
+    fn opened<T>(
+        &self,
+        scope: SkillScope,
+        name: &SkillName,
+        version: u32,
+        open: Open<T>,
+    ) -> Result<(Skill, T), SkillError> {
+        let folder = self.owner(scope).join(name.as_str()).join(version.to_string());
+        let damaged = |why| SkillError::Damaged {
+            name: name.to_string(),
+            version,
+            why,
+        };
+        let (list, meta, rest) = open(&folder).map_err(|Fault(why)| damaged(why))?;
+        if meta.name != *name {
+            return Err(damaged(format!("it calls itself `{}`", meta.name)));
+        }
+        let skill = Skill {
+            scope,
+            version,
+            digest: list.digest,
+            bytes: list.bytes(),
+            saved: list.saved,
+            meta,
+        };
+        Ok((skill, rest))
+    }
+}
+
+/// The names in an owner's folder.
+fn skill_names(owner: &Path) -> Result<Vec<SkillName>, SkillError> {
+    let names = folder::names(owner)?;
+    Ok(names.iter().filter_map(|name| SkillName::parse(name).ok()).collect())
+}
+
+/// Waits for the right to change what an owner has.
+fn lock(owner: &Path) -> Result<File, SkillError> {
+    let path = owner.join(LOCK);
+    let end = Instant::now() + PATIENCE;
+    loop {
+        private_folder(owner)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
+        let file = file.map_err(failed("open", &path))?;
+        match file.try_lock() {
+            Ok(()) if is_at(&file, &path) => return Ok(file),
+            // It was removed with all that it guards while we waited.
+            Ok(()) | Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+        }
+        if Instant::now() >= end {
+            return Err(SkillError::Busy { path });
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |data: fs::Metadata| (data.dev(), data.ino());
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(held), Ok(there)) => identity(held) == identity(there),
+        _ => false,
+    }
+}

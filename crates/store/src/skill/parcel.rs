@@ -1,0 +1,203 @@
+//! A skill on its way in or out: a folder, a `.tar.gz` or a `.zip`.
+//!
+//! What comes in is hostile: every name is checked before it means anything, only plain files are taken, and nothing is unpacked
+//! beyond what a skill may have. It is held in memory; nothing touches the disk until it is saved as a skill.
+
+mod sack;
+mod tarball;
+mod tree;
+mod zip;
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use ringfence_policy::RelPath;
+
+use self::sack::{Sack, Unfit};
+use super::folder::{LIST, Parts, failed};
+use super::parts::FILES;
+use super::{SkillBody, SkillError, SkillLanguage, SkillMeta, format, parts};
+
+/// The most bytes of an archive, packed.
+const MOST_PACKED: u64 = 4 << 20;
+
+/// A skill that comes in or goes out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkillParcel {
+    /// What is said of it.
+    pub meta: SkillMeta,
+    /// Its program and files.
+    pub body: SkillBody,
+    /// What was left in the archive or folder: what other programs leave there by themselves.
+    pub left_out: Vec<String>,
+}
+
+/// How a skill is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Folder,
+    TarGz,
+    Zip,
+}
+
+impl Packing {
+    fn of(path: &Path) -> Packing {
+        let end = |path: &Path| path.extension().unwrap_or_default().to_ascii_lowercase();
+        match end(path).to_str() {
+            Some("tgz") => Packing::TarGz,
+            Some("zip") => Packing::Zip,
+            Some("gz") if path.file_stem().is_some_and(|stem| end(Path::new(stem)) == "tar") => Packing::TarGz,
+            _ => Packing::Folder,
+        }
+    }
+}
+
+impl SkillParcel {
+    /// Reads a folder or archive. `program` names the file that is the program, where none is called `program`.
+    pub fn open(path: &Path, program: Option<&str>) -> Result<SkillParcel, SkillError> {
+        let sack = fill(path).map_err(|Unfit(why)| SkillError::Archive {
+            path: path.to_owned(),
+            why,
+        })?;
+        let (files, left_out) = sack.emptied();
+        let (meta, body) = understood(files, program)?;
+        Ok(SkillParcel { meta, body, left_out })
+    }
+
+    /// Writes it to a place that does not exist yet: an archive by the end of its name, else a folder. A folder that exists gets
+    /// the skill as a folder in it. Gives where it lies.
+    pub fn write(self, to: &Path, saved: Timestamp) -> Result<PathBuf, SkillError> {
+        let name = self.meta.name.as_str().to_owned();
+        let parts = parts::of(&self.meta, self.body)?;
+        let packing = Packing::of(to);
+        let place = if packing == Packing::Folder && to.is_dir() {
+            to.join(&name)
+        } else {
+            to.to_owned()
+        };
+        let seconds = saved.as_second();
+        let written = match packing {
+            Packing::Folder => tree::write(&place, &parts),
+            Packing::TarGz => tarball::pack(&name, &parts, seconds).and_then(|bytes| whole_file(&place, &bytes)),
+            Packing::Zip => zip::pack(&name, &parts, seconds).and_then(|bytes| whole_file(&place, &bytes)),
+        };
+        written.map_err(failed("write", &place))?;
+        Ok(place)
+    }
+}
+
+/// Everything in a folder or archive.
+fn fill(path: &Path) -> Result<Sack, Unfit> {
+    let unread = |error: io::Error| Unfit(format!("it cannot be read: {error}"));
+    let data = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Unfit("there is no such file or folder".to_owned()));
+        }
+        data => data.map_err(unread)?,
+    };
+    if data.is_dir() {
+        return tree::read(path);
+    }
+    if !data.is_file() {
+        return Err(Unfit("it is neither a folder nor a file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unread)?;
+    file.take(MOST_PACKED + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > MOST_PACKED {
+        return Err(Unfit(format!("it has more than {MOST_PACKED} bytes")));
+    }
+    match bytes.as_slice() {
+        [0x1f, 0x8b, ..] => tarball::read(&bytes),
+        [b'P', b'K', ..] => zip::read(&bytes),
+        _ => Err(Unfit("it is neither a `.tar.gz` nor a `.zip`".to_owned())),
+    }
+}
+
+/// What the files of a folder mean.
+fn understood(files: Parts, program: Option<&str>) -> Result<(SkillMeta, SkillBody), SkillError> {
+    let mut files = topmost(files);
+    files.retain(|(path, _)| path.as_str() != LIST);
+    let front = taken(&mut files, format::FILE).or_else(|| taken(&mut files, "skill.md"));
+    let front = front.ok_or_else(|| SkillError::format("`SKILL.md`", "it is not at the top of the folder"))?;
+    let (language, path) = chosen(&files, program)?;
+    let source = taken(&mut files, &path).unwrap_or_default();
+    let text = |what: &str, bytes| {
+        String::from_utf8(bytes).map_err(|_| SkillError::format(format!("`{what}`"), "it is no text in UTF-8"))
+    };
+    let meta = format::read(&text(format::FILE, front)?, language)?;
+    let body = SkillBody {
+        source: text(&path, source)?,
+        files: files.into_iter().map(inside).collect(),
+    };
+    Ok((meta, body))
+}
+
+/// Without the one folder that archives often have around everything.
+fn topmost(files: Parts) -> Parts {
+    let first = |path: &RelPath| path.segments().next().map(str::to_owned);
+    let around = files.first().and_then(|(path, _)| first(path));
+    let is_around = |(path, _): &(RelPath, Vec<u8>)| path.as_str().contains('/') && first(path) == around;
+    if !files.iter().all(is_around) {
+        return files;
+    }
+    let without = |(path, content): (RelPath, Vec<u8>)| {
+        let rest = path.as_str().split_once('/').and_then(|(_, rest)| rest.parse().ok());
+        (rest.unwrap_or(path), content)
+    };
+    files.into_iter().map(without).collect()
+}
+
+fn taken(files: &mut Parts, path: &str) -> Option<Vec<u8>> {
+    let at = files.iter().position(|(known, _)| known.as_str() == path)?;
+    Some(files.swap_remove(at).1)
+}
+
+/// Which file is the program.
+fn chosen(files: &Parts, program: Option<&str>) -> Result<(SkillLanguage, String), SkillError> {
+    let is_there = |path: &str| files.iter().any(|(known, _)| known.as_str() == path);
+    if let Some(path) = program {
+        if !is_there(path) {
+            return Err(SkillError::format(
+                format!("`{path}`"),
+                "there is no such file in the skill",
+            ));
+        }
+        let language = SkillLanguage::of_file(Path::new(path))
+            .ok_or_else(|| SkillError::format(format!("`{path}`"), "a program ends in .ts, .js, .py or .sh"))?;
+        return Ok((language, path.to_owned()));
+    }
+    let mut found = SkillLanguage::ALL
+        .into_iter()
+        .filter(|language| is_there(language.program()));
+    match (found.next(), found.next()) {
+        (Some(language), None) => Ok((language, language.program().to_owned())),
+        (Some(one), Some(other)) => {
+            let why = format!("there is `{}` too; a skill has one program", other.program());
+            Err(SkillError::format(format!("`{}`", one.program()), why))
+        }
+        (None, _) => {
+            let why = "`program.ts`, `.js`, `.py` or `.sh` is missing; `--program PATH` takes another file of it";
+            Err(SkillError::format("the program", why))
+        }
+    }
+}
+
+/// The path of a file as the program will find it.
+fn inside((path, content): (RelPath, Vec<u8>)) -> (RelPath, Vec<u8>) {
+    let rest = path.as_str().strip_prefix(FILES).and_then(|rest| rest.parse().ok());
+    (rest.unwrap_or(path), content)
+}
+
+/// Writes a file that appears whole or not at all, and only where there is none.
+fn whole_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.persist_noclobber(path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! A skill as a `.zip`: plain files and folders, stored or deflated, nothing else.
+
+use std::io;
+
+use flate2::Compression;
+use flate2::bufread::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use rawzip::time::UtcDateTime;
+use rawzip::{CompressionMethod, ZipArchive, ZipArchiveWriter, ZipFileHeaderRecord};
+
+use super::super::folder::Parts;
+use super::sack::{Sack, Unfit, shown_as};
+
+/// Bits of a mode that say what a file is.
+const KIND: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
+const PLAIN: u32 = 0o100_000;
+
+pub(super) fn read(bytes: &[u8]) -> Result<Sack, Unfit> {
+    let unread = |error: rawzip::Error| Unfit(format!("it cannot be unpacked: {error}"));
+    let archive = ZipArchive::from_slice(bytes).map_err(unread)?;
+    let mut entries = archive.entries();
+    let mut sack = Sack::default();
+    let mut count = 0;
+    while let Some(entry) = entries.next_entry().map_err(unread)? {
+        count += 1;
+        let name = sack.name(entry.file_path().as_bytes())?;
+        let shown = || shown_as(&String::from_utf8_lossy(entry.file_path().as_bytes()));
+        if !is_plain(&entry) {
+            return Err(Unfit(format!("{} is neither a plain file nor a folder", shown())));
+        }
+        let (false, Some(name)) = (entry.is_dir(), name) else {
+            continue;
+        };
+        if entry.flags().is_encrypted() || entry.flags().has_strong_encryption() {
+            return Err(Unfit(format!("{} is encrypted", shown())));
+        }
+        let content = archive.get_entry(entry.wayfinder()).map_err(unread)?;
+        match entry.compression_method() {
+            CompressionMethod::STORE => sack.put(name, content.verifying_reader(content.data()))?,
+            CompressionMethod::DEFLATE => {
+                sack.put(name, content.verifying_reader(DeflateDecoder::new(content.data())))?;
+            }
+            other => return Err(Unfit(format!("{} is packed by {other}, not deflate", shown()))),
+        }
+    }
+    // A list that is cut short looks like an end.
+    if count != archive.entries_hint() {
+        return Err(Unfit("its list of files is not complete".to_owned()));
+    }
+    Ok(sack)
+}
+
+/// Whether it is what its name says, whatever system it comes from.
+fn is_plain(entry: &ZipFileHeaderRecord<'_>) -> bool {
+    match (entry.external_attributes() >> 16) & KIND {
+        0 => true,
+        PLAIN => !entry.is_dir(),
+        FOLDER => entry.is_dir(),
+        _ => false,
+    }
+}
+
+/// The archive; the same skill always gives the same bytes.
+pub(super) fn pack(name: &str, parts: &Parts, seconds: i64) -> io::Result<Vec<u8>> {
+    let mut archive = ZipArchiveWriter::new(Vec::new());
+    let odd = |error: rawzip::Error| io::Error::other(error.to_string());
+    for (path, content) in parts {
+        let path = format!("{name}/{path}");
+        let (mut entry, config) = archive
+            .new_file(&path)
+            .compression_method(CompressionMethod::DEFLATE)
+            .last_modified(UtcDateTime::from_unix(seconds))
+            .unix_permissions(PLAIN | 0o644)
+            .start()
+            .map_err(odd)?;
+        let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::best()));
+        io::Write::write_all(&mut writer, content)?;
+        let (encoder, descriptor) = writer.finish().map_err(odd)?;
+        encoder.finish()?;
+        entry.finish(descriptor).map_err(odd)?;
+    }
+    archive.finish().map_err(odd)
+}

@@ -1,0 +1,130 @@
+//! What wakes a process: wishes to stop its sessions, and answers to questions. One listener on the lease's socket hears both.
+//!
+//! Rows are the truth; a datagram only says look, so that waiting costs nothing.
+
+use std::sync::Arc;
+
+use ringfence_journal::{ApprovalId, LeaseId};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::database::{self, ReadError};
+use crate::stop::Stop;
+use crate::{Lease, LeaseError, Store};
+
+/// Something that a process should look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// A session should stop.
+    Stop(Stop),
+    /// A question was answered, in a session of this process or of nobody.
+    Answered(ApprovalId),
+}
+
+impl Store {
+    /// What this lease should look at, as it comes. A lease has one listener.
+    pub fn wakes(self: &Arc<Self>, lease: &Lease) -> Result<Wakes, LeaseError> {
+        let path = self.home.run().join(format!("{}.sock", lease.id()));
+        let failed = |source| LeaseError::File {
+            path: path.clone(),
+            source,
+        };
+        let socket = lease.socket().map_err(failed)?;
+        let socket = tokio::net::UnixDatagram::from_std(socket).map_err(failed)?;
+        Ok(Wakes {
+            store: Arc::clone(self),
+            lease: self.under(lease),
+            socket,
+            stops: 0,
+            answers: 0,
+            ready: Vec::new(),
+            looked: false,
+        })
+    }
+}
+
+/// Waits for what wakes a process.
+#[derive(Debug)]
+pub struct Wakes {
+    store: Arc<Store>,
+    lease: LeaseId,
+    socket: tokio::net::UnixDatagram,
+    /// Numbers of the last wish to stop and of the last answer that were handed out.
+    stops: i64,
+    answers: i64,
+    /// What was found, the first at the end.
+    ready: Vec<Wake>,
+    looked: bool,
+}
+
+impl Wakes {
+    /// The next thing to look at. Safe to drop while it waits.
+    pub async fn next(&mut self) -> Result<Wake, ReadError> {
+        loop {
+            if let Some(wake) = self.ready.pop() {
+                return Ok(wake);
+            }
+            // What was said before anybody listened is found by the first look.
+            if self.looked {
+                self.woken().await?;
+                self.looked = false;
+            }
+            self.look().await?;
+            self.looked = true;
+        }
+    }
+
+    async fn woken(&self) -> Result<(), ReadError> {
+        let mut buffer = [0; 16];
+        let failed = |error| ReadError::Database(sqlx::Error::Io(error));
+        self.socket.recv(&mut buffer).await.map_err(failed)?;
+        // One look answers all that was said until now.
+        while self.socket.try_recv(&mut buffer).is_ok() {}
+        Ok(())
+    }
+
+    async fn look(&mut self) -> Result<(), ReadError> {
+        let answers = self
+            .rows(
+                "SELECT answers.n, answers.approval FROM answers JOIN sessions ON sessions.id = answers.session
+                 WHERE (sessions.lease = ?1 OR sessions.lease IS NULL) AND sessions.state = 'open' AND answers.n > ?2
+                 ORDER BY answers.n DESC",
+                self.answers,
+            )
+            .await?;
+        for row in &answers {
+            self.answers = self.answers.max(n(row, "answers")?);
+            self.ready
+                .push(Wake::Answered(database::parsed(row, "answers", "approval")?));
+        }
+        let stops = self
+            .rows(
+                "SELECT stops.n, stops.session, stops.principal FROM stops JOIN sessions ON sessions.id = stops.session
+                 WHERE sessions.lease = ?1 AND sessions.state = 'open' AND stops.n > ?2 ORDER BY stops.n DESC",
+                self.stops,
+            )
+            .await?;
+        for row in &stops {
+            self.stops = self.stops.max(n(row, "stops")?);
+            self.ready.push(Wake::Stop(Stop {
+                session: database::parsed(row, "stops", "session")?,
+                by: database::parsed(row, "stops", "principal")?,
+            }));
+        }
+        Ok(())
+    }
+
+    async fn rows(&self, sql: &'static str, after: i64) -> Result<Vec<SqliteRow>, ReadError> {
+        let mut reader = self.store.reader().await?;
+        sqlx::query(sql)
+            .bind(self.lease.to_string())
+            .bind(after)
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)
+    }
+}
+
+fn n(row: &SqliteRow, table: &'static str) -> Result<i64, ReadError> {
+    row.try_get("n").map_err(|_| ReadError::Row { table, column: "n" })
+}

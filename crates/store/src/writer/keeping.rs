@@ -1,0 +1,412 @@
+//! Recordings in a commit: where each stands, and what becomes of it.
+
+use jiff::Timestamp;
+use ringfence_journal::{Event, ExecutionId, LeaseId, RecordError, Recorded, SessionId};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::batch::{Batch, Step};
+use super::command::{Change, KeepError};
+use super::project::run;
+use super::row::{maybe, parsed};
+use super::sealing::{Fresh, Piece, Sealed};
+use crate::database::Trouble;
+use crate::recording::{KEPT_BYTES, Recording, nanoseconds};
+use crate::session::AdoptError;
+
+const PIECE: &str = "INSERT INTO entries (execution, n, total, sealed) VALUES (?, ?, ?, ?)";
+/// Makes a recording over, with what was kept of it in all.
+const OVER: &str = "UPDATE recordings AS r SET state = 'over', wake = NULL, due = NULL,";
+
+impl<'a> Batch<'a> {
+    /// An event and what belongs to it: both or neither.
+    pub(super) fn record_with(
+        &mut self,
+        event: &Event,
+        change: &Change,
+        sealed: Option<Result<Sealed, RecordError>>,
+    ) -> Step<Recorded> {
+        let session = event.session;
+        let sealed = match sealed {
+            Some(Ok(sealed)) if sealed.session == session && event.execution == Some(change.execution()) => sealed,
+            Some(Ok(sealed)) => {
+                let other = sealed.session;
+                return Ok(Err(KeepError::Elsewhere { session, other }.into()));
+            }
+            Some(Err(error)) => return Ok(Err(error)),
+            None => return Ok(Err(RecordError::Ended)),
+        };
+        // Also where the rest cannot be written: it was said.
+        if let Err(error) = self.hear(event)? {
+            return Ok(Err(error));
+        }
+        let Some(chain) = self.chain(session) else {
+            return Ok(Err(self.absent(session)?));
+        };
+        self.guarded(sealed, |batch, sealed| {
+            if let Err(error) = write(batch.connection, change, sealed)? {
+                return Ok(Err(error));
+            }
+            let recorded = batch.append(chain, event)?;
+            if recorded.is_ok()
+                && let Change::Suspend { execution, .. } = change
+                && !is_busy(batch.connection, session, *execution)?
+            {
+                return Ok(batch.release(session)?.and(recorded));
+            }
+            Ok(recorded)
+        })
+    }
+
+    /// A change that no event says.
+    pub(super) fn change(&mut self, change: &Change, sealed: Option<Result<Sealed, RecordError>>) -> Step<()> {
+        let sealed = match self.ours(sealed)? {
+            Ok(sealed) => sealed,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.guarded(sealed, |batch, sealed| write(batch.connection, change, sealed))
+    }
+
+    /// A part of what stands for personal data.
+    pub(super) fn alias(&mut self, sealed: Option<Result<Sealed, RecordError>>) -> Step<()> {
+        let sealed = match self.ours(sealed)? {
+            Ok(sealed) => sealed,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.guarded(sealed, |batch, sealed| {
+            let row = params![sealed.session.to_string(), sealed.part, sealed.body];
+            let sql = "INSERT INTO aliases (session, n, sealed) VALUES (?, ?, ?)";
+            run(batch.connection, sql, row).map(Ok)
+        })
+    }
+
+    /// What is kept by itself, if its session is still this process's: the row tells.
+    fn ours(&mut self, sealed: Option<Result<Sealed, RecordError>>) -> Step<Sealed> {
+        let sealed = match sealed {
+            Some(Ok(sealed)) => sealed,
+            Some(Err(error)) => return Ok(Err(error)),
+            None => return Ok(Err(RecordError::Ended)),
+        };
+        let session = sealed.session;
+        let Some(chain) = self.chain(session) else {
+            return Ok(Err(self.absent(session)?));
+        };
+        let ours = self
+            .connection
+            .prepare_cached("SELECT 1 FROM sessions WHERE id = ? AND lease = ?")?
+            .exists([session.to_string(), chain.lease.to_string()])?;
+        Ok(if ours {
+            Ok(sealed)
+        } else {
+            Err(RecordError::NotOwned { session })
+        })
+    }
+
+    /// Carries out all of a command that keeps something, or nothing of it.
+    fn guarded<T>(&mut self, sealed: Sealed, act: impl FnOnce(&mut Batch<'a>, &Sealed) -> Step<T>) -> Step<T> {
+        let piece = sealed.piece.as_ref().map(|piece| piece.execution);
+        if let Some(execution) = piece
+            && self.holes.contains(&execution)
+        {
+            return Ok(Err(KeepError::Hole { execution }.into()));
+        }
+        self.connection.execute_batch("SAVEPOINT kept")?;
+        let keyed = match &sealed.key {
+            // The first of a commit brings it for all.
+            Some(key)
+                if !self
+                    .done
+                    .kept
+                    .iter()
+                    .any(|kept| kept.session == sealed.session && kept.key.is_some()) =>
+            {
+                keep_key(self.connection, sealed.session, key)?
+            }
+            _ => Ok(()),
+        };
+        let result = match keyed {
+            Ok(()) => act(self, &sealed)?,
+            Err(error) => Err(error),
+        };
+        if result.is_ok() {
+            self.done.kept.push(sealed);
+        } else {
+            self.holes.extend(piece);
+            self.connection.execute_batch("ROLLBACK TO kept")?;
+        }
+        self.connection.execute_batch("RELEASE kept")?;
+        Ok(result)
+    }
+
+    /// Leaves a session to whoever goes on with it. One of this process is its no longer.
+    pub(super) fn spare(&mut self, session: SessionId, lease: LeaseId) -> Result<bool, rusqlite::Error> {
+        let is_spared = spare(self.connection, session, lease)?;
+        if is_spared && self.chain(session).is_some_and(|chain| chain.lease == lease) {
+            self.done.changed.insert(session, None);
+        }
+        Ok(is_spared)
+    }
+
+    pub(super) fn resume(&mut self, execution: ExecutionId, to: LeaseId) -> Step<(), AdoptError> {
+        let (session, owner) = match resumable(self.connection, execution, to)? {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        match self.adopt(session, owner, to)? {
+            Ok(()) => resume(self.connection, execution).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+/// Writes what a change keeps. The session is known to be this process's.
+fn write(connection: &Connection, change: &Change, sealed: &Sealed) -> Step<()> {
+    let body = sealed.body.as_deref().unwrap_or_default();
+    if let Some(piece) = &sealed.piece
+        && let Err(error) = insert(connection, piece)
+    {
+        let hole = KeepError::Hole {
+            execution: piece.execution,
+        };
+        return unless_taken(error, hole);
+    }
+    match change {
+        Change::Begin(recording) => begin(connection, recording, body),
+        Change::Keep { .. } => Ok(Ok(())),
+        Change::Finish { execution, .. } => {
+            over(connection, *execution)?;
+            let sql = "UPDATE recordings SET outcome = ? WHERE execution = ?";
+            run(connection, sql, params![body, execution.to_string()]).map(Ok)
+        }
+        Change::Spoil { execution, why } => {
+            let sql = "UPDATE recordings SET spoiled = coalesce(spoiled, ?) WHERE execution = ?";
+            run(connection, sql, params![why, execution.to_string()]).map(Ok)
+        }
+        Change::Suspend { execution, wake, .. } => suspend(connection, *execution, *wake),
+        Change::Ask { question, .. } => super::asking::ask(connection, question, body),
+    }
+}
+
+pub(super) fn insert(connection: &Connection, piece: &Piece) -> Result<(), rusqlite::Error> {
+    let Piece {
+        execution,
+        n,
+        total,
+        sealed,
+        ..
+    } = piece;
+    run(connection, PIECE, params![execution.to_string(), n, total, sealed])
+}
+
+/// Keeps a session's key; another one in its place means that another process has the session.
+fn keep_key(connection: &Connection, session: SessionId, key: &Fresh) -> Step<()> {
+    let sql = "INSERT INTO keys (session, sealed) VALUES (?, ?)";
+    match run(connection, sql, params![session.to_string(), &*key.wrapped]) {
+        Ok(()) => Ok(Ok(())),
+        Err(error) if Trouble::of_write(&error) == Trouble::Taken => Ok(Err(RecordError::NotOwned { session })),
+        Err(error) => Err(error),
+    }
+}
+
+fn unless_taken<T>(error: rusqlite::Error, otherwise: KeepError) -> Step<T> {
+    match Trouble::of_write(&error) {
+        Trouble::Taken => Ok(Err(otherwise.into())),
+        Trouble::Full | Trouble::Locked | Trouble::Damaged | Trouble::Other => Err(error),
+    }
+}
+
+fn begin(connection: &Connection, recording: &Recording, request: &[u8]) -> Step<()> {
+    let execution = recording.execution;
+    let sql = "INSERT INTO recordings (execution, session, state, stays, bytes, request, since) VALUES (?1, ?2, 'running', ?3, 0, ?4,
+            (SELECT max(seq) FROM events WHERE session = ?2))";
+    let values = params![
+        execution.to_string(),
+        recording.session.to_string(),
+        recording.stays,
+        request
+    ];
+    match run(connection, sql, values) {
+        Ok(()) => Ok(Ok(())),
+        Err(error) => unless_taken(error, KeepError::Recorded { execution }),
+    }
+}
+
+fn suspend(connection: &Connection, execution: ExecutionId, wake: Option<Timestamp>) -> Step<()> {
+    let wake = wake.map(nanoseconds);
+    let due = earliest(wake, open_question(connection, execution)?);
+    let changed = connection
+        .prepare_cached(
+            "UPDATE recordings SET state = 'waiting', wake = ?, due = ? WHERE execution = ? AND state = 'running'",
+        )?
+        .execute(params![wake, due, execution.to_string()])?;
+    match changed {
+        0 => Ok(Err(KeepError::Over { execution }.into())),
+        _ => Ok(Ok(())),
+    }
+}
+
+fn earliest(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// When an execution goes on for the sake of a question: at once if one is answered that it has yet to hear of.
+fn open_question(connection: &Connection, execution: ExecutionId) -> Result<Option<i64>, rusqlite::Error> {
+    connection
+        .prepare_cached(
+            "SELECT min(CASE state WHEN 'pending' THEN expires ELSE 0 END) FROM approvals WHERE execution = ? AND noted = 0",
+        )?
+        .query_row([execution.to_string()], |row| row.get(0))
+}
+
+/// Whether another execution runs in the session.
+fn is_busy(connection: &Connection, session: SessionId, except: ExecutionId) -> Result<bool, rusqlite::Error> {
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM executions WHERE session = ? AND ended IS NULL AND status = 'running' AND id <> ?",
+        )?
+        .exists(params![session.to_string(), except.to_string()])
+}
+
+/// An execution is over: nobody goes on with it, and its questions are not asked any more.
+pub(super) fn over(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
+    let name = execution.to_string();
+    let sql = format!("{OVER} bytes = {KEPT_BYTES} WHERE execution = ? AND state <> 'over'");
+    run(connection, &sql, params![name])?;
+    run(connection, "DELETE FROM answers WHERE execution = ?", params![name])?;
+    super::asking::withdraw(connection, "execution", &name)
+}
+
+/// As [`over`], for all executions of a session; its aliases are gone.
+pub(super) fn session_over(connection: &Connection, session: &str) -> Result<(), rusqlite::Error> {
+    run(connection, "DELETE FROM aliases WHERE session = ?", params![session])?;
+    let sql = format!("{OVER} bytes = {KEPT_BYTES} WHERE session = ? AND state <> 'over'");
+    run(connection, &sql, params![session])?;
+    run(
+        connection,
+        "DELETE FROM answers WHERE execution IN (SELECT execution FROM approvals WHERE session = ?)",
+        params![session],
+    )?;
+    super::asking::withdraw(connection, "session", session)
+}
+
+/// Whether an execution can be gone on with under this lease; answers with its session and who has that.
+fn resumable(
+    connection: &Connection,
+    execution: ExecutionId,
+    to: LeaseId,
+) -> Step<(SessionId, Option<LeaseId>), AdoptError> {
+    let row = connection
+        .prepare_cached(
+            "SELECT r.session, r.state, r.spoiled, s.state, s.lease FROM recordings r
+             JOIN sessions s ON s.id = r.session WHERE r.execution = ?",
+        )?
+        .query_row([execution.to_string()], |row| {
+            Ok((
+                parsed::<SessionId>(row, 0)?,
+                row.get::<_, String>(1)?,
+                row.get::<_, Option<String>>(2)?,
+                row.get::<_, String>(3)?,
+                maybe::<LeaseId>(row, 4)?,
+            ))
+        })
+        .optional()?;
+    let Some((session, state, spoiled, stands, owner)) = row else {
+        return Ok(Err(AdoptError::NoRecording { execution }));
+    };
+    if stands != "open" || state == "over" {
+        return Ok(Err(AdoptError::Closed { session }));
+    }
+    if state == "running" || owner.is_some_and(|owner| owner != to) {
+        return Ok(Err(AdoptError::Owned { session }));
+    }
+    if let Some(why) = spoiled {
+        return Ok(Err(AdoptError::Unrepeatable { execution, why }));
+    }
+    Ok(Ok((session, owner)))
+}
+
+/// An execution goes on.
+fn resume(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
+    let sql = "UPDATE recordings SET state = 'running', wake = NULL, due = NULL WHERE execution = ?";
+    run(connection, sql, params![execution.to_string()])
+}
+
+/// Whether all that is under way in a session of a lease can be run again. If so it is left to whoever does.
+fn spare(connection: &Connection, session: SessionId, lease: LeaseId) -> Result<bool, rusqlite::Error> {
+    let name = session.to_string();
+    // Somebody asked for it to end: then it ends.
+    let (unfinished, repeatable): (i64, i64) = connection
+        .prepare_cached(
+            "SELECT count(*), count(r.execution) FROM executions e LEFT JOIN recordings r
+                ON r.execution = e.id AND r.state <> 'over' AND r.spoiled IS NULL
+             WHERE e.session = ?1 AND e.ended IS NULL AND NOT EXISTS (SELECT 1 FROM stops WHERE session = ?1)
+                AND EXISTS (SELECT 1 FROM sessions WHERE id = ?1 AND state = 'open' AND lease = ?2)",
+        )?
+        .query_row(params![name, lease.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if unfinished == 0 || unfinished != repeatable {
+        return Ok(false);
+    }
+    let mut under_way =
+        connection.prepare_cached("SELECT execution FROM recordings WHERE session = ? AND state = 'running'")?;
+    let running: Vec<ExecutionId> = under_way
+        .query_map([&name], |row| parsed(row, 0))?
+        .collect::<Result<_, _>>()?;
+    for execution in running {
+        // One that waited for a person goes on when that is settled, as if it had given up its sandbox before.
+        let due = open_question(connection, execution)?;
+        let sql = "UPDATE recordings SET state = 'interrupted', due = ? WHERE execution = ?";
+        run(connection, sql, params![due, execution.to_string()])?;
+    }
+    run(
+        connection,
+        "UPDATE sessions SET lease = NULL WHERE id = ?",
+        params![name],
+    )?;
+    Ok(true)
+}
+
+/// Deletes the key of a session that is over, and all that it sealed.
+pub(super) fn forget(connection: &Connection, session: SessionId) -> Step<()> {
+    let name = session.to_string();
+    let open = connection
+        .prepare_cached("SELECT 1 FROM sessions WHERE id = ? AND state = 'open'")?
+        .exists([&name])?;
+    if open {
+        return Ok(Err(KeepError::Open { session }.into()));
+    }
+    for sql in [
+        "DELETE FROM keys WHERE session = ?",
+        "DELETE FROM aliases WHERE session = ?",
+        "DELETE FROM entries WHERE execution IN (SELECT execution FROM recordings WHERE session = ?)",
+        "UPDATE events SET execution = NULL, piece = NULL, total = NULL, sealed = NULL
+            WHERE session = ? AND piece IS NOT NULL",
+        "DELETE FROM recordings WHERE session = ?",
+        "DELETE FROM answers WHERE execution IN (SELECT execution FROM approvals WHERE session = ?)",
+        "DELETE FROM approvals WHERE session = ?",
+    ] {
+        run(connection, sql, params![name])?;
+    }
+    Ok(Ok(()))
+}
+
+/// Deletes what was kept of one execution that is over, in a session that may go on.
+pub(super) fn forget_one(connection: &Connection, execution: ExecutionId) -> Step<()> {
+    let name = execution.to_string();
+    let over = connection
+        .prepare_cached("SELECT 1 FROM recordings WHERE execution = ? AND state = 'over'")?
+        .exists([&name])?;
+    if !over {
+        return Ok(Err(KeepError::NoRecording { execution }.into()));
+    }
+    for sql in [
+        "DELETE FROM entries WHERE execution = ?",
+        "UPDATE events SET execution = NULL, piece = NULL, total = NULL, sealed = NULL
+            WHERE session = (SELECT session FROM recordings WHERE execution = ?1) AND execution = ?1",
+        "DELETE FROM recordings WHERE execution = ?",
+    ] {
+        run(connection, sql, params![name])?;
+    }
+    Ok(Ok(()))
+}

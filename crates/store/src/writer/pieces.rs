@@ -1,0 +1,47 @@
+//! The entries of one commit, as one piece: each with its kind, its number and its length before it.
+
+use ringfence_journal::{Entry, EntryKind};
+
+const HEADER: usize = 9;
+
+/// Joins entries; `None` where one is too long for its length to be written.
+pub(super) fn join(entries: &[Entry]) -> Option<Vec<u8>> {
+    let length: usize = entries.iter().map(|entry| HEADER + entry.bytes.len()).sum();
+    let mut piece = Vec::with_capacity(length);
+    for entry in entries {
+        piece.push(match entry.kind {
+            EntryKind::Call => 1,
+            EntryKind::Answer => 2,
+            EntryKind::Trace => 3,
+        });
+        piece.extend_from_slice(&entry.number.to_le_bytes());
+        piece.extend_from_slice(&u32::try_from(entry.bytes.len()).ok()?.to_le_bytes());
+        piece.extend_from_slice(&entry.bytes);
+    }
+    Some(piece)
+}
+
+/// Adds the entries of a piece to the others; `None` where it is not one.
+pub(crate) fn split(mut piece: &[u8], entries: &mut Vec<Entry>) -> Option<()> {
+    while let Some((header, rest)) = piece.split_first_chunk::<HEADER>() {
+        let [kind, n0, n1, n2, n3, l0, l1, l2, l3] = *header;
+        let kind = match kind {
+            1 => EntryKind::Call,
+            2 => EntryKind::Answer,
+            3 => EntryKind::Trace,
+            _ => return None,
+        };
+        let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).ok()?;
+        let (bytes, rest) = rest.split_at_checked(length)?;
+        entries.push(Entry {
+            number: u32::from_le_bytes([n0, n1, n2, n3]),
+            kind,
+            bytes: bytes.to_vec(),
+        });
+        piece = rest;
+    }
+    piece.is_empty().then_some(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,764 @@
+//! What executions need to be run again.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use ringfence_journal::{
+    Entry, EntryKind, Event, ExecutionId, KeepingRecorder as _, Kind, Recorder as _, SessionId, SessionState, Status,
+};
+use ringfence_store::{AdoptError, Lease, Owner, Recording, RecordingState, Retention, Store, Target};
+
+use crate::process::{lines, start};
+use crate::support::{World, call, closed, ended, entry, opening, report, started, suspended, violation, world};
+
+pub(crate) async fn begin(world: &World) -> (SessionId, ExecutionId) {
+    let session = world.session().await;
+    (session, begin_in(&world.store, session).await)
+}
+
+pub(crate) async fn begin_in(store: &Store, session: SessionId) -> ExecutionId {
+    let execution = ExecutionId::generate().unwrap();
+    let recording = Recording {
+        execution,
+        session,
+        request: b"the request of the program".to_vec(),
+        stays: None,
+    };
+    store
+        .record_start(started(session, execution), recording)
+        .await
+        .unwrap();
+    execution
+}
+
+#[tokio::test]
+async fn what_an_execution_met_is_kept_in_the_order_of_commits() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let pieces = [
+        vec![entry(1, EntryKind::Call, "one"), entry(1, EntryKind::Trace, "")],
+        vec![entry(2, EntryKind::Trace, &"x".repeat(10_000))],
+        vec![entry(1, EntryKind::Answer, "two")],
+    ];
+    for (number, piece) in (1..).zip(&pieces) {
+        let recorded = world
+            .store
+            .record_keeping(call(session, execution, number), piece.clone());
+        assert_eq!(recorded.await.unwrap().seq, number + 2);
+    }
+    let alone = vec![entry(3, EntryKind::Call, "three")];
+    world.store.keep(session, execution, alone.clone()).await.unwrap();
+    assert_eq!(world.store.kept_bytes(execution).await.unwrap(), 3 + 10_000 + 3 + 5);
+    let last = vec![entry(4, EntryKind::Trace, "last")];
+    let end = ended(session, execution);
+    world.store.record_end(end, b"42".to_vec(), last.clone()).await.unwrap();
+
+    let kept = world.store.recording(execution).await.unwrap().unwrap();
+    let all: Vec<Entry> = pieces.into_iter().flatten().chain(alone).chain(last).collect();
+    assert_eq!(kept.entries, all);
+    assert_eq!(kept.request, b"the request of the program");
+    assert_eq!(kept.outcome.as_deref(), Some(&b"42"[..]));
+    assert_eq!(
+        (kept.standing.state, kept.standing.bytes),
+        (RecordingState::Over, 10_015)
+    );
+    let report = report(&world.store).await;
+    assert!(report.is_ok(), "{report:?}");
+    assert_eq!(report.records, 6);
+    let nobody = ExecutionId::generate().unwrap();
+    assert_eq!(world.store.recording(nobody).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_of_many_executions_at_once_stay_with_their_own() {
+    let world = world().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (session, execution) = begin(&world).await;
+        let store = Arc::clone(&world.store);
+        tasks.spawn(async move {
+            for number in 0..40_u32 {
+                let bytes = format!("{execution} {number}");
+                let entry = vec![entry(number, EntryKind::Answer, &bytes)];
+                store.record_keeping(call(session, execution, 1), entry).await.unwrap();
+            }
+            execution
+        });
+    }
+    while let Some(execution) = tasks.join_next().await {
+        let execution = execution.unwrap();
+        let kept = world.store.recording(execution).await.unwrap().unwrap();
+        let numbers: Vec<u32> = kept.entries.iter().map(|entry| entry.number).collect();
+        assert_eq!(numbers, (0..40).collect::<Vec<u32>>());
+        let own = execution.to_string();
+        assert!(kept.entries.iter().all(|entry| entry.bytes.starts_with(own.as_bytes())));
+    }
+    assert!(report(&world.store).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_leaves_no_event_and_says_why() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let (other, _) = begin(&world).await;
+    let one = || vec![entry(1, EntryKind::Call, "x")];
+    let before = world.store.last_record().await.unwrap();
+
+    let stranger = ExecutionId::generate().unwrap();
+    let error = world
+        .store
+        .record_keeping(call(session, stranger, 1), one())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "store.keep");
+    let error = world
+        .store
+        .record_keeping(call(other, execution, 1), one())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "store.keep");
+    let again = Recording {
+        execution,
+        session,
+        request: Vec::new(),
+        stays: None,
+    };
+    let error = world.store.begin_recording(again).await.unwrap_err();
+    assert_eq!(error.code(), "store.keep");
+    let error = world.store.forget_recordings(session).await.unwrap_err();
+    assert_eq!(error.code(), "store.keep");
+
+    let second = Store::open(world.home()).await.unwrap();
+    let error = second.keep(session, execution, one()).await.unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+    let error = second
+        .record_keeping(call(session, execution, 1), one())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+
+    assert_eq!(world.store.last_record().await.unwrap(), before);
+    assert!(
+        world
+            .store
+            .recording(execution)
+            .await
+            .unwrap()
+            .unwrap()
+            .entries
+            .is_empty()
+    );
+    // Nothing of it is in the way.
+    world
+        .store
+        .record_keeping(call(session, execution, 1), one())
+        .await
+        .unwrap();
+    assert_eq!(world.store.recording(execution).await.unwrap().unwrap().entries, one());
+}
+
+#[tokio::test]
+async fn a_process_whose_session_was_taken_keeps_nothing_more() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let one = || vec![entry(1, EntryKind::Call, "x")];
+    let other = Store::open(world.home()).await.unwrap();
+    std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
+    let dead = other.dead_leases().await.unwrap().remove(0);
+    assert!(other.bury(dead, &[]).await.unwrap().is_empty());
+    let lease = Lease::acquire(world.home()).unwrap();
+    other.resume(&lease, execution).await.unwrap();
+    other.record_keeping(call(session, execution, 1), one()).await.unwrap();
+    let error = world.store.keep(session, execution, one()).await.unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+    let error = world
+        .store
+        .record_keeping(call(session, execution, 1), one())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+    assert_eq!(other.recording(execution).await.unwrap().unwrap().entries, one());
+    assert!(report(&other).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_suspended_execution_belongs_to_nobody_and_one_process_goes_on_with_it() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let wake = Timestamp::now() + SignedDuration::from_hours(1);
+    let last = vec![entry(1, EntryKind::Trace, "waits")];
+    world
+        .store
+        .suspend(suspended(session, execution), Some(wake), last.clone())
+        .await
+        .unwrap();
+    let listed = world.store.session(session).await.unwrap().unwrap();
+    assert_eq!((listed.state, listed.lease), (SessionState::Open, None));
+    let waits = world.store.execution(execution).await.unwrap().unwrap();
+    assert_eq!((waits.status, waits.ended), (Status::WaitingApproval, None));
+    let error = world.store.record(violation(session, "")).await.unwrap_err();
+    assert_eq!(error.code(), "session.not_owned");
+
+    let standing = world.store.recording_state(execution).await.unwrap().unwrap();
+    assert_eq!((standing.state, standing.due), (RecordingState::Waiting, Some(wake)));
+    assert_eq!(world.store.next_due().await.unwrap(), Some(wake));
+    let before = wake - SignedDuration::from_nanos(1);
+    assert!(world.store.ready(before, 10).await.unwrap().is_empty());
+    assert_eq!(world.store.ready(wake, 10).await.unwrap(), [(execution, session)]);
+
+    let other = Store::open(world.home()).await.unwrap();
+    let lease = Lease::acquire(world.home()).unwrap();
+    let (one, two) = tokio::join!(
+        world.store.resume(&world.lease, execution),
+        other.resume(&lease, execution)
+    );
+    let refused = match (one, two) {
+        (Ok(()), Err(error)) | (Err(error), Ok(())) => error,
+        both => panic!("{both:?}"),
+    };
+    assert!(matches!(refused, AdoptError::Owned { .. }), "{refused}");
+    let owner = world.store.session(session).await.unwrap().unwrap().lease.unwrap();
+    let winner = if owner == lease.id() { &other } else { &world.store };
+    let kind = Kind::ExecutionResumed { known: 0, unknown: 0 };
+    winner
+        .record(Event::host(session, Some(execution), kind))
+        .await
+        .unwrap();
+    assert_eq!(winner.recording(execution).await.unwrap().unwrap().entries, last);
+    assert_eq!(winner.next_due().await.unwrap(), None);
+    winner
+        .keep(session, execution, vec![entry(1, EntryKind::Answer, "more")])
+        .await
+        .unwrap();
+    winner.record(ended(session, execution)).await.unwrap();
+    let over = winner.resume(&lease, execution).await.unwrap_err();
+    assert!(matches!(over, AdoptError::Closed { .. }), "{over}");
+    assert!(report(winner).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_session_in_which_another_execution_runs_is_not_left() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let other = begin_in(&world.store, session).await;
+    let now = Timestamp::now();
+    world
+        .store
+        .suspend(suspended(session, execution), Some(now), Vec::new())
+        .await
+        .unwrap();
+    assert!(world.store.session(session).await.unwrap().unwrap().lease.is_some());
+    // It is this process's to go on with, and no other's.
+    assert_eq!(world.store.ready(now, 10).await.unwrap(), [(execution, session)]);
+    let stranger = Store::open(world.home()).await.unwrap();
+    assert!(stranger.ready(now, 10).await.unwrap().is_empty());
+    assert_eq!(stranger.next_due().await.unwrap(), None);
+    world.store.resume(&world.lease, execution).await.unwrap();
+    world.store.record(ended(session, execution)).await.unwrap();
+    world.store.record(ended(session, other)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_execution_that_cannot_be_run_again_is_not_gone_on_with() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    world.store.spoil(execution, "threads").await.unwrap();
+    world.store.spoil(execution, "another reason").await.unwrap();
+    let soon = Some(Timestamp::now());
+    world
+        .store
+        .suspend(suspended(session, execution), soon, Vec::new())
+        .await
+        .unwrap();
+    let error = world.store.resume(&world.lease, execution).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("execution `{execution}` cannot go on: threads")
+    );
+    let unknown = ExecutionId::generate().unwrap();
+    let error = world.store.resume(&world.lease, unknown).await.unwrap_err();
+    assert!(matches!(error, AdoptError::NoRecording { .. }), "{error}");
+}
+
+fn files(folder: &Path) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.is_file() {
+            found.push(std::fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+/// Whether any file in the home holds this text.
+pub(crate) fn is_readable(home: &Path, text: &str) -> bool {
+    let holds = |bytes: Vec<u8>| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    files(home).into_iter().any(holds)
+}
+
+#[tokio::test]
+async fn what_is_kept_can_be_read_nowhere_and_not_at_all_without_its_key() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let secret = vec![entry(1, EntryKind::Answer, "the result of the tool")];
+    world
+        .store
+        .record_keeping(call(session, execution, 1), secret)
+        .await
+        .unwrap();
+    let end = ended(session, execution);
+    world
+        .store
+        .record_end(end, b"the outcome of it all".to_vec(), Vec::new())
+        .await
+        .unwrap();
+    world.store.record(closed(session)).await.unwrap();
+    for folded in [false, true] {
+        if folded {
+            world.store.close().await;
+        }
+        for text in ["request of the program", "result of the tool", "outcome of it all"] {
+            assert!(!is_readable(world.home(), text), "{text}");
+        }
+        // A control: what is not sealed is found.
+        assert!(is_readable(world.home(), &execution.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn the_key_of_the_folder_is_never_made_anew_nor_read_when_others_could() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    world.store.record(ended(session, execution)).await.unwrap();
+    world.store.record(closed(session)).await.unwrap();
+    world.store.close().await;
+    let path = world.home().join("keys/seal.key");
+    let key = std::fs::read_to_string(&path).unwrap();
+    let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let check = async |code: &str| {
+        let store = Store::open(world.home()).await.unwrap();
+        let error = store.recording(execution).await.unwrap_err();
+        assert_eq!(error.code(), code, "{error:?}");
+        store.close().await;
+    };
+    mode(0o644);
+    check("store.exposed").await;
+    mode(0o600);
+    let last = if key.ends_with("0\n") { "1\n" } else { "0\n" };
+    std::fs::write(&path, format!("{}{last}", &key[..key.len() - 2])).unwrap();
+    check("store.damaged").await;
+    std::fs::write(&path, "none").unwrap();
+    check("store.key").await;
+    std::fs::remove_file(&path).unwrap();
+    check("store.key").await;
+
+    let store = Store::open(world.home()).await.unwrap();
+    let lease = Lease::acquire(world.home()).unwrap();
+    let next = SessionId::generate().unwrap();
+    store.open_session(&lease, opening(next)).await.unwrap();
+    let recording = Recording {
+        execution: ExecutionId::generate().unwrap(),
+        session: next,
+        request: Vec::new(),
+        stays: None,
+    };
+    assert_eq!(store.begin_recording(recording).await.unwrap_err().code(), "store.keep");
+    assert!(!path.exists());
+    std::fs::write(&path, key).unwrap();
+    mode(0o600);
+    store.recording(execution).await.unwrap().unwrap();
+    store.forget_recordings(session).await.unwrap();
+    assert_eq!(store.recording(execution).await.unwrap(), None);
+    assert!(report(&store).await.is_ok());
+}
+
+async fn execute(world: &World, sql: &'static str) {
+    use sqlx::{Connection as _, Executor as _};
+    let path = world.home().join("ringfence.db");
+    let mut connection = sqlx::SqliteConnection::connect(&format!("sqlite:{}", path.display()))
+        .await
+        .unwrap();
+    assert!(connection.execute(sql).await.unwrap().rows_affected() > 0);
+    connection.close().await.unwrap();
+}
+
+async fn harmed(sql: &'static str) -> String {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    for number in 1..4 {
+        let entries = vec![entry(number, EntryKind::Call, "x")];
+        world
+            .store
+            .record_keeping(call(session, execution, 1), entries)
+            .await
+            .unwrap();
+    }
+    for number in 4..7 {
+        let entries = vec![entry(number, EntryKind::Call, "x")];
+        world.store.keep(session, execution, entries).await.unwrap();
+    }
+    execute(&world, sql).await;
+    let error = world.store.recording(execution).await.unwrap_err();
+    assert!(report(&world.store).await.is_ok());
+    format!("{}: {error}", error.code()).replace(&execution.to_string(), "E")
+}
+
+#[tokio::test]
+async fn a_recording_that_was_changed_is_not_read() {
+    let swapped = "UPDATE entries SET sealed = (SELECT sealed FROM entries WHERE n = 4) WHERE n = 6";
+    assert_eq!(
+        harmed(swapped).await,
+        "store.damaged: cannot open entry 6 of execution `E`"
+    );
+    let swapped = "UPDATE events SET sealed = (SELECT sealed FROM events WHERE piece = 1) WHERE piece = 3";
+    assert_eq!(
+        harmed(swapped).await,
+        "store.damaged: cannot open entry 3 of execution `E`"
+    );
+    for gone in [
+        "DELETE FROM entries WHERE n = 5",
+        "UPDATE events SET piece = NULL WHERE piece = 2",
+        "UPDATE events SET execution = NULL WHERE piece = 1",
+    ] {
+        assert_eq!(
+            harmed(gone).await,
+            "store.damaged: a row of table `entries` is damaged: column `n`"
+        );
+    }
+    assert_eq!(
+        harmed("UPDATE entries SET sealed = x'00' WHERE n = 5").await,
+        "store.damaged: cannot open entry 5 of execution `E`"
+    );
+    assert_eq!(
+        harmed("UPDATE events SET sealed = x'00' WHERE piece = 2").await,
+        "store.damaged: cannot open entry 2 of execution `E`"
+    );
+    assert_eq!(
+        harmed("UPDATE events SET sealed = NULL WHERE piece = 2").await,
+        "store.damaged: cannot open entry 2 of execution `E`"
+    );
+    assert_eq!(
+        harmed("UPDATE recordings SET request = zeroblob(100)").await,
+        "store.damaged: cannot open the request of execution `E`"
+    );
+    assert_eq!(
+        harmed("DELETE FROM keys").await,
+        "store.deleted: cannot open the request of execution `E`"
+    );
+}
+
+#[tokio::test]
+async fn a_recording_of_the_version_before_is_read_and_goes_on() {
+    let world = world().await;
+    let (session, execution) = begin(&world).await;
+    let keep = async |number: u32| {
+        let entries = vec![entry(number, EntryKind::Call, "x")];
+        let event = call(session, execution, number.into());
+        world.store.record_keeping(event, entries).await.unwrap();
+    };
+    for number in 1..4 {
+        keep(number).await;
+    }
+    let sql = "INSERT INTO entries SELECT execution, piece, total, sealed FROM events WHERE piece IS NOT NULL;
+        UPDATE events SET execution = NULL, piece = NULL, total = NULL, sealed = NULL; UPDATE recordings SET since = NULL";
+    execute(&world, sql).await;
+    for number in 4..6 {
+        keep(number).await;
+    }
+    let kept = world.store.recording(execution).await.unwrap().unwrap();
+    let numbers: Vec<u32> = kept.entries.iter().map(|entry| entry.number).collect();
+    assert_eq!((numbers, kept.standing.bytes), (vec![1, 2, 3, 4, 5], 5));
+}
+
+/// What one record costs in the median, plain and with something to keep, by turns so that both meet the same machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeping_beside_an_event_costs_little() {
+    let world = world().await;
+    for bytes in [200, 4096] {
+        let (session, execution) = begin(&world).await;
+        let (mut plain, mut keeping) = (Vec::new(), Vec::new());
+        for _ in 0..2000 {
+            let began = Instant::now();
+            world.store.record(call(session, execution, 1)).await.unwrap();
+            plain.push(began.elapsed());
+            let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(bytes))];
+            let event = call(session, execution, 1);
+            let began = Instant::now();
+            world.store.record_keeping(event, entries).await.unwrap();
+            keeping.push(began.elapsed());
+        }
+        let median = |times: &mut Vec<Duration>| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        };
+        let (plain, keeping) = (median(&mut plain), median(&mut keeping));
+        println!("{bytes} bytes: record {plain:?}, record_keeping {keeping:?}");
+        // Far above what it takes, so that only a change of kind fails on a busy machine.
+        assert!(keeping < plain + Duration::from_millis(2), "{plain:?} {keeping:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_kept_with_an_acknowledged_event_survives_kill_9() {
+    let world = world().await;
+    for wanted in [1, 40, 200] {
+        let mut child = start("keep for ever", world.home());
+        let (mut acknowledged, mut named) = (0, None);
+        for line in lines(&mut child) {
+            named = Some((
+                line[0].parse::<SessionId>().unwrap(),
+                line[1].parse::<ExecutionId>().unwrap(),
+            ));
+            acknowledged = line[2].parse().unwrap();
+            if acknowledged == wanted {
+                child.kill().unwrap();
+            }
+        }
+        child.wait().unwrap();
+        let (session, execution) = named.unwrap();
+        let next = Store::open(world.home()).await.unwrap();
+        let kept = next.recording(execution).await.unwrap().unwrap();
+        let events = next.show(session).await.unwrap();
+        // Each event has its entry and each entry its event: both or neither.
+        assert_eq!(events.len(), 2 + kept.entries.len());
+        assert!(kept.entries.len() >= acknowledged, "{acknowledged}");
+        let numbers = (1..)
+            .zip(&kept.entries)
+            .all(|(number, entry)| entry.number == number && entry.bytes == number.to_string().into_bytes());
+        assert!(numbers);
+        assert_eq!(kept.standing.state, RecordingState::Running);
+        assert!(report(&world.store).await.is_ok());
+    }
+}
+
+/// Sweeps after the world's own process, as if it were dead, and says whether the session was lost.
+async fn swept(world: &World, session: SessionId) -> bool {
+    let other = Store::open(world.home()).await.unwrap();
+    std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
+    let dead = other.dead_leases().await.unwrap().remove(0);
+    let lost = other.bury(dead, &[]).await.unwrap();
+    let listed = other.session(session).await.unwrap().unwrap();
+    assert_eq!(listed.lease, None);
+    assert_eq!(listed.state == SessionState::Lost, lost.contains(&session));
+    assert!(report(&other).await.is_ok());
+    lost.contains(&session)
+}
+
+#[tokio::test]
+async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() {
+    // All that was under way was recorded.
+    let world = crate::support::world().await;
+    let (session, execution) = begin(&world).await;
+    let before = world.store.show(session).await.unwrap().len();
+    assert!(!swept(&world, session).await);
+    assert_eq!(world.store.show(session).await.unwrap().len(), before);
+    assert_eq!(world.store.interrupted(10).await.unwrap(), [(execution, session)]);
+    assert_eq!(world.store.next_due().await.unwrap(), None);
+    let standing = world.store.recording_state(execution).await.unwrap().unwrap();
+    assert_eq!(standing.state, RecordingState::Interrupted);
+    assert_eq!(
+        world.store.execution(execution).await.unwrap().unwrap().status,
+        Status::Running
+    );
+
+    // One thing was not.
+    let world = crate::support::world().await;
+    let (session, execution) = begin(&world).await;
+    let program = ExecutionId::generate().unwrap();
+    world.store.record(started(session, program)).await.unwrap();
+    assert!(swept(&world, session).await);
+    let standing = world.store.recording_state(execution).await.unwrap().unwrap();
+    assert_eq!(standing.state, RecordingState::Over);
+
+    // One cannot be run again.
+    let world = crate::support::world().await;
+    let (session, execution) = begin(&world).await;
+    world.store.spoil(execution, "threads").await.unwrap();
+    assert!(swept(&world, session).await);
+
+    // Nothing was under way.
+    let world = crate::support::world().await;
+    let (session, execution) = begin(&world).await;
+    world.store.record(ended(session, execution)).await.unwrap();
+    assert!(swept(&world, session).await);
+
+    // Somebody asked for it to end.
+    let world = crate::support::world().await;
+    let (session, _) = begin(&world).await;
+    let by = ringfence_journal::Principal::Local(1);
+    let told = world.store.request_stop(Target::Session(session), by).await.unwrap();
+    assert_eq!(told, [(session, Owner::Told)]);
+    assert!(swept(&world, session).await);
+}
+
+#[tokio::test]
+async fn recordings_of_sessions_that_are_over_are_trimmed_oldest_first() {
+    let world = world().await;
+    let mut all = Vec::new();
+    for _ in 0..4 {
+        let (session, execution) = begin(&world).await;
+        let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(1000))];
+        world
+            .store
+            .record_keeping(call(session, execution, 1), entries)
+            .await
+            .unwrap();
+        all.push((session, execution));
+    }
+    all.sort();
+    // The first is still open, whatever its age.
+    for (session, execution) in &all[1..] {
+        world.store.record(ended(*session, *execution)).await.unwrap();
+        world.store.record(closed(*session)).await.unwrap();
+    }
+    let there = async || {
+        let mut there = Vec::new();
+        for (_, execution) in &all {
+            there.push(world.store.recording(*execution).await.unwrap().is_some());
+        }
+        there
+    };
+    let now = Timestamp::now();
+    let trim = |keep, now| world.store.trim_recordings(keep, now);
+    assert_eq!(trim(Retention::default(), now).await.unwrap(), 0);
+    let small = Retention {
+        bytes: 2600,
+        ..Retention::default()
+    };
+    assert_eq!(trim(small, now).await.unwrap(), 1);
+    assert_eq!(there().await, [true, false, true, true]);
+    let later = now + SignedDuration::from_hours(8 * 24);
+    assert_eq!(trim(Retention::default(), later).await.unwrap(), 2);
+    assert_eq!(there().await, [true, false, false, false]);
+    assert!(report(&world.store).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_is_over_is_trimmed_behind_a_thousand_that_wait() {
+    let world = world().await;
+    for _ in 0..1001 {
+        begin(&world).await;
+    }
+    let (session, execution) = begin(&world).await;
+    world.store.record(ended(session, execution)).await.unwrap();
+    world.store.record(closed(session)).await.unwrap();
+    let later = Timestamp::now() + SignedDuration::from_hours(8 * 24);
+    assert_eq!(
+        world.store.trim_recordings(Retention::default(), later).await.unwrap(),
+        1
+    );
+    assert!(world.store.recording(execution).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_is_over_is_trimmed_in_a_session_that_goes_on() {
+    let world = world().await;
+    let session = world.session().await;
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let execution = begin_in(&world.store, session).await;
+        let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(1000))];
+        let event = call(session, execution, 1);
+        world.store.record_keeping(event, entries).await.unwrap();
+        all.push(execution);
+    }
+    for execution in &all[..2] {
+        world.store.record(ended(session, *execution)).await.unwrap();
+    }
+    let small = Retention {
+        bytes: 1500,
+        ..Retention::default()
+    };
+    let now = Timestamp::now();
+    assert_eq!(world.store.trim_recordings(small, now).await.unwrap(), 1);
+    let later = now + SignedDuration::from_hours(8 * 24);
+    let there = async |execution| {
+        world
+            .store
+            .recording(execution)
+            .await
+            .unwrap()
+            .map(|kept| kept.entries.len())
+    };
+    assert_eq!((there(all[0]).await, there(all[1]).await), (None, Some(1)));
+    assert_eq!(world.store.trim_recordings(small, later).await.unwrap(), 1);
+    // What goes on is kept, whatever its age.
+    assert_eq!((there(all[1]).await, there(all[2]).await), (None, Some(1)));
+    world.store.record(ended(session, all[2])).await.unwrap();
+    assert!(report(&world.store).await.is_ok());
+}
+
+/// A server that starts with very many executions that wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room() {
+    const MANY: u64 = 10_000;
+    let world = world().await;
+    let size = |world: &World| std::fs::metadata(world.home().join("ringfence.db")).unwrap().len();
+    let mut tasks = tokio::task::JoinSet::new();
+    let first = Arc::new(std::sync::Mutex::new(None::<Timestamp>));
+    for _ in 0..50 {
+        let store = Arc::clone(&world.store);
+        let mut sessions = Vec::new();
+        for _ in 0..MANY / 50 {
+            sessions.push(world.session().await);
+        }
+        let first = Arc::clone(&first);
+        tasks.spawn(async move {
+            for session in sessions {
+                let execution = begin_in(&store, session).await;
+                for number in 1..4 {
+                    let entries = vec![entry(number, EntryKind::Answer, &"x".repeat(1000))];
+                    store
+                        .record_keeping(call(session, execution, 1), entries)
+                        .await
+                        .unwrap();
+                }
+                let question = crate::approvals::ask(&store, session, execution, SignedDuration::from_hours(1)).await;
+                store
+                    .suspend(suspended(session, execution), None, Vec::new())
+                    .await
+                    .unwrap();
+                let mut first = first.lock().unwrap();
+                *first = Some(first.map_or(question.expires, |known| known.min(question.expires)));
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    world.store.close().await;
+    let each = size(&world) / MANY;
+    let first = first.lock().unwrap().unwrap();
+
+    let began = Instant::now();
+    let store = Store::open(world.home()).await.unwrap();
+    let opened = began.elapsed();
+    assert_eq!(store.next_due().await.unwrap(), Some(first));
+    let due = began.elapsed();
+    assert!(store.ready(Timestamp::now(), 100).await.unwrap().is_empty());
+    let none = began.elapsed();
+    let all_due = first + SignedDuration::from_hours(1);
+    assert_eq!(store.ready(all_due, 1000).await.unwrap().len(), 1000);
+    let took = began.elapsed();
+    println!(
+        "open {opened:?}, next_due {due:?}, ready {none:?}, ready with 1000 {took:?}; {each} bytes each with 3 KB of results"
+    );
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    // With all of its journal, and less than 4 KB of results.
+    assert!(each < 64 * 1024, "{each}");
+    let began = Instant::now();
+    let pending = ringfence_store::Approvals {
+        state: Some(ringfence_store::ApprovalState::Pending),
+        limit: Some(100),
+        ..ringfence_store::Approvals::default()
+    };
+    assert_eq!(store.approvals(pending).await.unwrap().len(), 100);
+    println!("a page of the inbox {:?}", began.elapsed());
+}

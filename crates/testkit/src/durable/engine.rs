@@ -1,0 +1,201 @@
+//! Programs that wait for a person, in an engine as a server has it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use ringfence_engine::approvals::{self, Say};
+use ringfence_engine::{Ask, Engine, Front, Language, Patience, Program, Progress, Settings, Tools};
+use ringfence_gateway::{Credentials, Servers};
+use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, ExecutionId, Principal, Status};
+use ringfence_policy::{Ceiling, Draft};
+use serde_json::json;
+
+use super::CALLS;
+use crate::timing::middle;
+
+const RULES: &str = "
+version: 1
+tools:
+  rules:
+    - { allow: 'echo.*' }
+    - { ask: echo.structured }
+  max_calls: 100000
+approvals: { timeout: 24h, by: [inbox] }
+";
+const WHO: Principal = Principal::Local(0);
+const LONG: Duration = Duration::from_mins(1);
+
+/// Medians.
+#[derive(Debug, Clone, Copy)]
+pub struct Resumed {
+    /// From the answer to the end.
+    pub resumed: Duration,
+    /// The same program from its beginning to its end, with nobody to wait for.
+    pub fresh: Duration,
+    /// A program that makes only the last call, likewise.
+    pub least: Duration,
+}
+
+/// An engine, and whoever answers.
+#[derive(Debug)]
+pub struct Waiter {
+    engine: Arc<Engine>,
+    home: PathBuf,
+}
+
+impl Waiter {
+    /// Opens an engine on `folder`; the servers are connected by a first program.
+    pub async fn open(folder: &Path, upstream: &Path) -> Result<Waiter> {
+        let servers = json!({ "mcpServers": { "echo": { "command": upstream, "args": ["echo"], "policy": "host" } } });
+        let draft = Draft::builtin().layer(&Draft::parse(RULES, "rules")?);
+        let home = folder.join("home");
+        let settings = Settings {
+            home: home.clone(),
+            sinks: Vec::new(),
+            principal: WHO,
+            python: None,
+            servers: Servers::parse(&servers.to_string(), folder)?,
+            server_policies: BTreeMap::new(),
+            credentials: Credentials::default(),
+            checkers: Tools::default(),
+            environment: Arc::new(|_: &str| None),
+            front: Some(Front {
+                policy: Arc::new(draft.under(&Ceiling::own_word())?),
+                ceiling: Ceiling::own_word(),
+                idle: Duration::from_mins(30),
+                warm: 2,
+            }),
+        };
+        let waiter = Waiter {
+            engine: Engine::serve(settings).await?,
+            home,
+        };
+        waiter.whole(&program(1, "echo")).await?;
+        Ok(waiter)
+    }
+
+    /// Its data folder.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// A program that makes `calls` calls and waits for a person.
+    pub async fn waiting(&self, calls: usize) -> Result<ExecutionId> {
+        let id = self.begin(&program(calls, "structured")).await?;
+        let begun = Instant::now();
+        loop {
+            let progress = self.engine.wait_until(WHO, id, LONG, Patience::People).await;
+            match progress.map_err(anyhow::Error::from)? {
+                Progress::Running(running) if running.status == Status::WaitingApproval => return Ok(id),
+                Progress::Running(_) => ensure!(begun.elapsed() < LONG, "it never waits"),
+                Progress::Ended(ended) => bail!("it does not wait: {ended:?}"),
+            }
+        }
+    }
+
+    /// Has programs wait and go on, beside the same without a wait, in turns.
+    pub async fn resume(&self, rounds: usize) -> Result<Resumed> {
+        let (mut resumed, mut fresh, mut least) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..=rounds {
+            let id = self.waiting(CALLS).await?;
+            let question = self.question(id).await?;
+            let answered = Instant::now();
+            approvals::answer(self.engine.store(), question, yes()).await?;
+            self.ended(id, CALLS + 1).await?;
+            let took = answered.elapsed();
+            let times = (
+                self.whole(&program(CALLS, "echo")).await?,
+                self.whole(&program(0, "echo")).await?,
+            );
+            // The first round warms everybody.
+            if round > 0 {
+                resumed.push(took);
+                fresh.push(times.0);
+                least.push(times.1);
+            }
+        }
+        Ok(Resumed {
+            resumed: middle(resumed),
+            fresh: middle(fresh),
+            least: middle(least),
+        })
+    }
+
+    async fn question(&self, id: ExecutionId) -> Result<ApprovalId> {
+        let progress = self
+            .engine
+            .wait(WHO, id, Duration::ZERO)
+            .await
+            .map_err(anyhow::Error::from)?;
+        let Progress::Running(running) = progress else {
+            bail!("it is over");
+        };
+        Ok(running.approvals.first().context("nobody is asked")?.id)
+    }
+
+    async fn whole(&self, source: &str) -> Result<Duration> {
+        let begun = Instant::now();
+        let id = self.begin(source).await?;
+        self.ended(id, 0).await?;
+        Ok(begun.elapsed())
+    }
+
+    async fn begin(&self, source: &str) -> Result<ExecutionId> {
+        let ask = Ask {
+            program: Program::Code {
+                language: Language::TypeScript,
+                file_name: "program".to_owned(),
+                source: source.to_owned(),
+            },
+            files: Vec::new(),
+            session: None,
+            draft: None,
+            timeout: None,
+            trace: None,
+        };
+        Ok(self.engine.begin(WHO, ask).await?)
+    }
+
+    /// Waits for the end of a program that must have made at least so many calls.
+    async fn ended(&self, id: ExecutionId, calls: usize) -> Result<()> {
+        let progress = self.engine.wait(WHO, id, LONG).await.map_err(anyhow::Error::from)?;
+        let Progress::Ended(Ok(execution)) = progress else {
+            bail!("it does not end: {progress:?}");
+        };
+        ensure!(execution.error.is_none(), "{:?}", execution.error);
+        let well = execution.calls.iter().filter(|call| call.outcome == "ok").count();
+        ensure!(well == execution.calls.len() && well >= calls, "{well} calls went well");
+        Ok(())
+    }
+
+    /// Ends the engine; what waits is left to the next.
+    pub async fn leave(self) -> Result<PathBuf> {
+        self.engine.drain(Duration::from_secs(5)).await;
+        let engine = Arc::into_inner(self.engine);
+        if let Some(engine) = engine {
+            engine.leave().await;
+        }
+        Ok(self.home)
+    }
+}
+
+fn program(calls: usize, last: &str) -> String {
+    format!(
+        "let right = 0;\nfor (let i = 0; i < {calls}; i++) {{\n  const text = `number ${{i}}`;\n  \
+         if (await tools.echo.echo({{ text }}) === text) right++;\n}}\nawait tools.echo.{last}({{ text: 'last' }});\nright"
+    )
+}
+
+fn yes() -> Say {
+    Say {
+        approve: true,
+        scope: ApprovalScope::Once,
+        shown: None,
+        by: WHO,
+        via: ApprovalVia::Cli,
+        note: None,
+    }
+}

@@ -1,0 +1,127 @@
+//! The data: texts with labelled spans, and descriptions of tools without personal data.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use ringfence_hygiene::Kind;
+use serde::Deserialize;
+
+const SETS: [&str; 2] = ["pii_small.json", "pii_synth.json"];
+const TOOLS: &str = "toucan_tools.jsonl";
+
+/// A folder that has all of it.
+#[derive(Debug, Clone)]
+pub struct Folder(PathBuf);
+
+/// Texts with what is in them.
+#[derive(Debug)]
+pub struct Set {
+    /// The file.
+    pub name: &'static str,
+    /// The texts.
+    pub texts: Vec<Text>,
+}
+
+/// A text with its labels.
+#[derive(Debug)]
+pub struct Text {
+    /// What it says.
+    pub text: String,
+    /// The labels, in bytes.
+    pub labels: Vec<Label>,
+}
+
+/// A labelled stretch.
+#[derive(Debug, Clone, Copy)]
+pub struct Label {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+    /// What it is.
+    pub kind: Kind,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    full_text: String,
+    spans: Vec<Span>,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    entity_type: String,
+    start_position: usize,
+    end_position: usize,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    #[serde(default)]
+    description: Option<String>,
+}
+
+impl Folder {
+    /// The folder, if every file is there; else the one that is missing.
+    pub fn find(place: &Path) -> Result<Folder, String> {
+        match SETS.iter().chain([&TOOLS]).find(|file| !place.join(file).is_file()) {
+            Some(missing) => Err(format!("`{missing}` is not in the data folder (RINGFENCE_DATA)")),
+            None => Ok(Folder(place.to_owned())),
+        }
+    }
+
+    /// The labelled sets.
+    pub fn sets(&self) -> Result<Vec<Set>> {
+        SETS.into_iter().map(|name| self.set(name)).collect()
+    }
+
+    fn set(&self, name: &'static str) -> Result<Set> {
+        let file = fs::read_to_string(self.0.join(name)).with_context(|| format!("cannot read `{name}`"))?;
+        let lines: Vec<Line> = serde_json::from_str(&file).with_context(|| format!("cannot parse `{name}`"))?;
+        let texts = lines.into_iter().map(Text::from).collect();
+        Ok(Set { name, texts })
+    }
+
+    /// Descriptions of tools.
+    pub fn descriptions(&self) -> Result<Vec<String>> {
+        let file = fs::read_to_string(self.0.join(TOOLS)).context("cannot read the tools")?;
+        let tools = file.lines().map(serde_json::from_str::<Tool>);
+        let tools: Vec<Tool> = tools.collect::<Result<_, _>>().context("cannot parse the tools")?;
+        Ok(tools.into_iter().filter_map(|tool| tool.description).collect())
+    }
+}
+
+impl From<Line> for Text {
+    /// Labels count letters; here they become bytes.
+    fn from(line: Line) -> Text {
+        let text = line.full_text;
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        let label = |span: &Span| {
+            Some(Label {
+                start: *places.get(span.start_position)?,
+                end: *places.get(span.end_position)?,
+                kind: kind(&span.entity_type)?,
+            })
+        };
+        let labels = line.spans.iter().filter_map(label).collect();
+        Text { text, labels }
+    }
+}
+
+fn kind(label: &str) -> Option<Kind> {
+    Some(match label {
+        "EMAIL_ADDRESS" => Kind::Email,
+        "CREDIT_CARD" => Kind::Card,
+        "IBAN_CODE" => Kind::Iban,
+        "US_SSN" => Kind::Ssn,
+        "IP_ADDRESS" => Kind::Ip,
+        "DOMAIN_NAME" => Kind::Url,
+        "PHONE_NUMBER" => Kind::Phone,
+        "PERSON" => Kind::Name,
+        "GPE" | "LOCATION" => Kind::Place,
+        "STREET_ADDRESS" | "ADDRESS" => Kind::Address,
+        "ORGANIZATION" => Kind::Organisation,
+        _ => return None,
+    })
+}

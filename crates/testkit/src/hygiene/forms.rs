@@ -1,0 +1,172 @@
+//! The same values written in other ways: grouped, in other case, in JSON under a key that tells or does not.
+
+use ringfence_hygiene::{Detector, Finding, Hints, Kind};
+use serde_json::json;
+
+use super::data::{Label, Set};
+
+/// One way to write values of a kind, and how many of them must be found.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// What is done to them.
+    pub name: &'static str,
+    /// Whose values.
+    pub kind: Kind,
+    /// The share to reach.
+    pub goal: f64,
+    /// The text they become.
+    write: fn(&str) -> Written,
+}
+
+/// A value in its new surroundings.
+enum Written {
+    /// The value and the text around it.
+    Text(String, String),
+    Json(&'static str, String),
+}
+
+/// The ways.
+pub const FORMS: [Form; 19] = [
+    text("card, groups of four, spaces", Kind::Card, 0.99, |value| {
+        grouped(value, " ")
+    }),
+    text("card, dashes", Kind::Card, 0.99, |value| grouped(value, "-")),
+    text("card, no-break spaces", Kind::Card, 0.99, |value| {
+        grouped(value, "\u{a0}")
+    }),
+    text("card, narrow no-break spaces", Kind::Card, 0.99, |value| {
+        grouped(value, "\u{202f}")
+    }),
+    text("IBAN, groups of four", Kind::Iban, 1.0, |value| grouped(value, " ")),
+    text("IBAN, small letters", Kind::Iban, 1.0, |value| {
+        within(value.to_lowercase())
+    }),
+    text("IBAN, small and grouped", Kind::Iban, 1.0, |value| {
+        grouped(&value.to_lowercase(), " ")
+    }),
+    text("SSN, spaces", Kind::Ssn, 1.0, |value| within(value.replace('-', " "))),
+    text("SSN, bare after its word", Kind::Ssn, 0.95, |value| {
+        Written::Text(value.replace('-', ""), format!("SSN {}", value.replace('-', "")))
+    }),
+    text("card in JSON, any key", Kind::Card, 0.97, |value| {
+        Written::Json("value", value.to_owned())
+    }),
+    text("IP in JSON, any key", Kind::Ip, 1.0, |value| {
+        Written::Json("value", value.to_owned())
+    }),
+    text("phone in JSON, any key", Kind::Phone, 0.72, |value| {
+        Written::Json("value", value.to_owned())
+    }),
+    text("phone, telling key", Kind::Phone, 0.98, |value| {
+        Written::Json("phone", value.to_owned())
+    }),
+    text("phone, `contactNumber`", Kind::Phone, 0.98, |value| {
+        Written::Json("contactNumber", value.to_owned())
+    }),
+    text("name, key `name`", Kind::Name, 0.98, |value| {
+        Written::Json("name", value.to_owned())
+    }),
+    text("name, key `customer_name`", Kind::Name, 0.98, |value| {
+        Written::Json("customer_name", value.to_owned())
+    }),
+    text("place, key `city`", Kind::Place, 0.98, |value| {
+        Written::Json("city", value.to_owned())
+    }),
+    text("place, key `location`", Kind::Place, 0.98, |value| {
+        Written::Json("location", value.to_owned())
+    }),
+    text("address, key `billingAddress`", Kind::Address, 0.98, |value| {
+        Written::Json("billingAddress", value.to_owned())
+    }),
+];
+
+const fn text(name: &'static str, kind: Kind, goal: f64, write: fn(&str) -> Written) -> Form {
+    Form {
+        name,
+        kind,
+        goal,
+        write,
+    }
+}
+
+fn grouped(value: &str, separator: &str) -> Written {
+    let letters: Vec<char> = value.chars().collect();
+    let groups: Vec<String> = letters.chunks(4).map(|group| group.iter().collect()).collect();
+    within(groups.join(separator))
+}
+
+fn within(value: String) -> Written {
+    let text = format!("it is {value} today");
+    Written::Text(value, text)
+}
+
+/// One value, otherwise written.
+#[derive(Debug)]
+pub struct Case {
+    /// The text that it stands in: what a reader without eyes for keys gets.
+    pub text: String,
+    /// Where in the text.
+    pub label: Label,
+    /// The key and the value, where the text is JSON.
+    json: Option<(&'static str, String)>,
+}
+
+impl Form {
+    /// Every value of the kind, in its new surroundings.
+    pub fn cases(&self, sets: &[Set]) -> Vec<Case> {
+        let texts = sets.iter().flat_map(|set| &set.texts);
+        let values = texts.flat_map(|text| {
+            let labels = text.labels.iter().filter(|label| label.kind == self.kind);
+            labels.map(|label| &text.text[label.start..label.end])
+        });
+        // A placeholder of the data's makers is nobody's name.
+        values
+            .filter(|value| *value != "nan")
+            .filter_map(|value| self.case(value))
+            .collect()
+    }
+
+    fn case(&self, value: &str) -> Option<Case> {
+        let (text, written, json) = match (self.write)(value) {
+            Written::Text(value, text) => (text, value, None),
+            Written::Json(key, value) => {
+                let text = json!({ "id": 17, key: value }).to_string();
+                let written = json!(value).to_string().trim_matches('"').to_owned();
+                (text, written, Some((key, value)))
+            }
+        };
+        let start = text.rfind(&written)?;
+        let label = Label {
+            start,
+            end: start + written.len(),
+            kind: self.kind,
+        };
+        Some(Case { text, label, json })
+    }
+}
+
+impl Case {
+    /// Whether a detector hides the value, all of it and as what it is.
+    pub fn is_hidden(&self, detector: &Detector) -> bool {
+        let kind = self.label.kind;
+        match &self.json {
+            None => detector
+                .find(&self.text)
+                .iter()
+                .any(|one| (one.kind, one.start, one.end) == (kind, self.label.start, self.label.end)),
+            Some((key, value)) => {
+                let json = json!({ "id": 17, *key: value });
+                let found = detector.find_json(&json, &Hints::none());
+                found
+                    .iter()
+                    .any(|one| one.finding.kind == kind && one.finding.end - one.finding.start >= value.trim().len())
+            }
+        }
+    }
+
+    /// Whether a finding in the text is at least near it: half counts.
+    pub fn is_found(&self, found: &[Finding]) -> bool {
+        let near = |one: &Finding| one.kind == self.label.kind && super::score::hits(one, &self.label);
+        found.iter().any(near)
+    }
+}

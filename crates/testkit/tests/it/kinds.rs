@@ -1,0 +1,34 @@
+//! What a policy says of kinds, and what the detectors make of it.
+
+use ringfence_hygiene::{Check, Kind, Kinds, Own};
+use ringfence_policy::{Draft, PiiKind};
+
+fn own(name: &str) -> Result<Draft, String> {
+    let text = format!("data: {{ pii: {{ own: [{{ name: {name}, pattern: x }}] }} }}");
+    Draft::parse(&text, "x").map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_kind_of_a_policy_is_looked_for() {
+    for kind in PiiKind::ALL {
+        assert!(Kinds::named(kind.word()).is_some(), "{}", kind.word());
+    }
+}
+
+#[test]
+fn no_own_kind_has_a_name_that_a_stand_in_uses() {
+    let built_in = Kind::ALL.iter().map(Kind::word).chain(["text"]);
+    for word in built_in {
+        let error = own(word).unwrap_err();
+        assert!(error.contains("is built in"), "{error}");
+        assert!(Own::new(word, "x", Check::None).is_err(), "{word}");
+    }
+    for word in ["a", "badge", "abcdefghijkl"] {
+        assert!(own(word).is_ok(), "{word}");
+        assert!(Own::new(word, "x", Check::None).is_ok(), "{word}");
+    }
+    for word in ["abcdefghijklm", "Badge", "b1", "b-c"] {
+        assert!(own(word).is_err(), "{word}");
+        assert!(Own::new(word, "x", Check::None).is_err(), "{word}");
+    }
+}

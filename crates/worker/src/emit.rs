@@ -1,0 +1,77 @@
+//! Files that a program names to go out with its result: which were named, and what they are by their names.
+
+use ringfence_wire::{EMITS_MAX, Emit};
+
+/// What a file is that its name does not tell.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// Endings of names, in lower case.
+const TYPES: [(&str, &str); 28] = [
+    ("csv", "text/csv"),
+    ("tsv", "text/tab-separated-values"),
+    ("txt", "text/plain"),
+    ("log", "text/plain"),
+    ("md", "text/markdown"),
+    ("html", "text/html"),
+    ("htm", "text/html"),
+    ("css", "text/css"),
+    ("js", "text/javascript"),
+    ("py", "text/x-python"),
+    ("json", "application/json"),
+    ("jsonl", "application/x-ndjson"),
+    ("ndjson", "application/x-ndjson"),
+    ("xml", "application/xml"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("pdf", "application/pdf"),
+    ("zip", "application/zip"),
+    ("gz", "application/gzip"),
+    ("parquet", "application/vnd.apache.parquet"),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
+    (
+        "docx",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("svg", "image/svg+xml"),
+];
+
+/// What a file is by its name.
+pub(crate) fn media_type(path: &str) -> &'static str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some((_, ending)) = name.rsplit_once('.') else {
+        return UNKNOWN;
+    };
+    let known = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending));
+    known.map_or(UNKNOWN, |(_, media_type)| media_type)
+}
+
+/// The files that a program named.
+#[derive(Debug, Default)]
+pub(crate) struct Emitted(Vec<Emit>);
+
+impl Emitted {
+    /// Whether it may be named. The same can be said as often as one likes.
+    pub(crate) fn takes(&self, emit: &Emit) -> bool {
+        self.0.len() < EMITS_MAX || self.0.contains(emit)
+    }
+
+    /// Notes it; whether it is new, and the host is to be told.
+    pub(crate) fn note(&mut self, emit: &Emit) -> bool {
+        let is_new = !self.0.contains(emit);
+        if is_new {
+            self.0.push(emit.clone());
+        }
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests;
