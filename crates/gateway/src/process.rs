@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use crate::credential::{Environment, Scrubber, Secret};
 
@@ -35,6 +36,8 @@ pub(crate) struct Process {
     child: Mutex<Child>,
     group: Option<rustix::process::Pid>,
     words: Arc<Words>,
+    /// Whoever reads its standard error, until somebody waited for the end of it.
+    listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// The last lines a program wrote to its standard error.
@@ -99,16 +102,15 @@ pub(crate) fn start(
         .and_then(rustix::process::Pid::from_raw);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let words = Arc::<Words>::default();
+    let listener = stderr.map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&words), scrubber)));
     let process = Arc::new(Process {
         child: Mutex::new(child),
         group,
-        words: Arc::clone(&words),
+        words,
+        listener: Mutex::new(listener),
     });
-    match (stdin, stdout, stderr) {
-        (Some(stdin), Some(stdout), Some(stderr)) => {
-            tokio::spawn(listen(stderr, words, scrubber));
-            Ok((process, stdout, stdin))
-        }
+    match (stdin, stdout) {
+        (Some(stdin), Some(stdout)) => Ok((process, stdout, stdin)),
         _ => Err(StartError::Streams),
     }
 }
@@ -188,13 +190,27 @@ impl Process {
                 (None, Some(signal)) => format!("it was killed by signal {signal}"),
                 (None, None) => "it ended".to_owned(),
             },
-            None => "it closed its output".to_owned(),
+            None => "it closed its pipe".to_owned(),
         };
+        self.heard().await;
         let words = self.words.last();
         if words.is_empty() {
             how
         } else {
             format!("{how}; its last words:\n{words}")
+        }
+    }
+
+    /// Its last words may still be on the way when it is gone.
+    async fn heard(&self) {
+        let listener = self
+            .listener
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        if let Some(listener) = listener {
+            // Somebody who left its group may hold standard error open for ever.
+            let _ = tokio::time::timeout(REAP, listener).await;
         }
     }
 

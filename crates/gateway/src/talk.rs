@@ -1,6 +1,7 @@
 //! A conversation with an MCP server, whatever carries it: which protocol, its tools, a call.
 
 use std::any::Any;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use rmcp::model::{
     ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError};
-use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::AuthRequiredError;
+use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
@@ -281,7 +282,7 @@ impl Talk {
     }
 
     async fn unlistable(&self, error: ServiceError) -> ServerError {
-        if let ServiceError::TransportClosed = error {
+        if ended(&error) {
             return ServerError::Closed {
                 server: self.server.clone(),
                 detail: self.end().await,
@@ -333,7 +334,7 @@ impl Talk {
                 tool,
                 detail: "neither content nor structured content".to_owned(),
             }),
-            Err(ServiceError::TransportClosed) => Err(CallError::Lost {
+            Err(error) if ended(&error) => Err(CallError::Lost {
                 server,
                 tool,
                 detail: self.end().await,
@@ -388,7 +389,12 @@ async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeErr
     if error.is_authorization_required() {
         return ServerError::Login { server };
     }
-    if let ClientInitializeError::ConnectionClosed(_) = error {
+    let ended = match error {
+        ClientInitializeError::ConnectionClosed(_) => true,
+        ClientInitializeError::TransportError { error, .. } => hung_up(error),
+        _ => false,
+    };
+    if ended {
         let detail = scrubber.clean(&ending(footing).await);
         return ServerError::Closed { server, detail };
     }
@@ -406,6 +412,21 @@ async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeErr
         server,
         detail: scrubber.clean(&detail),
     }
+}
+
+/// Whether the conversation is over, heard from either direction.
+fn ended(error: &ServiceError) -> bool {
+    match error {
+        ServiceError::TransportClosed => true,
+        ServiceError::TransportSend(error) => hung_up(error),
+        _ => false,
+    }
+}
+
+/// Whether nobody reads our lines any more. Only the transport of lines fails with a plain error of the system.
+fn hung_up(error: &DynamicTransportError) -> bool {
+    let cause = error.error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Whether the server wants a login.
@@ -540,3 +561,6 @@ fn definition(tool: &Value) -> Option<Definition> {
         tags: tags.map(str::to_owned).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+use super::*;
+use crate::credential::Environment;
+use crate::lines::Lines;
+use crate::process::{self, Start};
+
+/// Whether the end is heard at our next word or by listening depends on who is faster: here it is our word.
+#[tokio::test]
+async fn a_program_that_ended_before_our_first_word_is_named_with_its_last() {
+    let start = Start {
+        command: "/bin/sh",
+        args: &["-c".to_owned(), "echo cannot begin >&2; exit 3".to_owned()],
+        env: Vec::new(),
+        cwd: None,
+    };
+    let environment: Environment = Arc::new(|_| None);
+    let (process, silent, stdin) = process::start(&start, &environment, Scrubber::default()).unwrap();
+    drop((silent, stdin));
+    let (nobody, write) = tokio::io::duplex(64);
+    drop(nobody);
+    let (_quiet, read) = tokio::io::duplex(64);
+    let (lines, fault) = Lines::new(read, write);
+    let opening = Opening {
+        server: "gone",
+        scrubber: Scrubber::default(),
+        person: None,
+        seen: None,
+        within: Duration::from_secs(20),
+    };
+    let footing = Footing {
+        process: Some(process),
+        fault: Some(fault),
+        ..Footing::default()
+    };
+    let error = Talk::open(opening, lines, footing).await.err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "server `gone`: the connection ended: it ended with exit code 3; its last words:\ncannot begin"
+    );
+}
