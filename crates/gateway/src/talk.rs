@@ -389,12 +389,8 @@ async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeErr
     if error.is_authorization_required() {
         return ServerError::Login { server };
     }
-    let ended = match error {
-        ClientInitializeError::ConnectionClosed(_) => true,
-        ClientInitializeError::TransportError { error, .. } => hung_up(error),
-        _ => false,
-    };
-    if ended {
+    let unsent = matches!(error, ClientInitializeError::TransportError { error, .. } if hung_up(error));
+    if unsent || matches!(error, ClientInitializeError::ConnectionClosed(_)) {
         let detail = scrubber.clean(&ending(footing).await);
         return ServerError::Closed { server, detail };
     }
@@ -416,11 +412,8 @@ async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeErr
 
 /// Whether the conversation is over, heard from either direction.
 fn ended(error: &ServiceError) -> bool {
-    match error {
-        ServiceError::TransportClosed => true,
-        ServiceError::TransportSend(error) => hung_up(error),
-        _ => false,
-    }
+    let unsent = matches!(error, ServiceError::TransportSend(error) if hung_up(error));
+    unsent || matches!(error, ServiceError::TransportClosed)
 }
 
 /// Whether nobody reads our lines any more. Only the transport of lines fails with a plain error of the system.
