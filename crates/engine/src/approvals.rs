@@ -413,31 +413,45 @@ pub async fn answer(store: &Store, id: ApprovalId, say: Say) -> Result<Settled, 
     Ok(Settled { approval, again })
 }
 
-/// Whether the policy of the session takes an answer that comes this way.
+/// Whether the policy that asked takes an answer that comes this way.
 async fn may_answer(store: &Store, approval: &Approval, via: ApprovalVia) -> Result<(), AnswerError> {
-    if takes(store, approval.question.session, via).await? {
+    if accepts(&asking_policy(store, &approval.question).await?, via) {
         Ok(())
     } else {
         Err(AnswerError::Way(via))
     }
 }
 
-/// Whether the policy of a session takes answers that come this way.
-pub async fn takes(store: &Store, session: SessionId, via: ApprovalVia) -> Result<bool, AnswerError> {
-    let policy = policy_of(store, session).await?;
-    let by = policy
-        .as_ref()
-        .and_then(Policy::approvals)
-        .and_then(|approvals| approvals.by.as_ref());
+/// Whether the policy that asked a question takes answers that come this way.
+pub async fn takes(store: &Store, id: ApprovalId, via: ApprovalVia) -> Result<bool, AnswerError> {
+    match store.approval(id).await.map_err(AnswerError::Read)? {
+        Some(approval) => Ok(accepts(&asking_policy(store, &approval.question).await?, via)),
+        None => Ok(false),
+    }
+}
+
+fn accepts(policy: &Policy, via: ApprovalVia) -> bool {
+    let by = policy.approvals().and_then(|approvals| approvals.by.as_ref());
     let wanted = match via {
         ApprovalVia::Cli | ApprovalVia::Api => Approver::Inbox,
         ApprovalVia::Client => Approver::Client,
     };
     // A policy that says nothing has an inbox, and nothing else.
-    Ok(match by {
+    match by {
         Some(by) if !by.is_empty() => by.contains(&wanted),
         _ => wanted == Approver::Inbox,
-    })
+    }
+}
+
+/// The policy that asked, or that of its session where it is not kept.
+pub(crate) async fn asking_policy(store: &Store, question: &Question) -> Result<Policy, AnswerError> {
+    if let Some(digest) = &question.grounds.policy
+        && let Some(policy) = kept_policy(store, digest).await?
+    {
+        return Ok(policy);
+    }
+    let policy = policy_of(store, question.session).await?;
+    policy.ok_or(AnswerError::Ended(question.id))
 }
 
 /// The policy that a session runs under.

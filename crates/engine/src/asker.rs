@@ -31,8 +31,6 @@ pub(crate) struct Asker {
     /// What it runs, for the person.
     pub(crate) program: String,
     pub(crate) code: Code,
-    /// How long a question stands.
-    pub(crate) timeout: Option<Duration>,
     /// What was answered for good.
     pub(crate) standing: Standing,
 }
@@ -106,7 +104,7 @@ impl Asker {
             self.withdraw(known).await?;
         }
         let asked = Timestamp::now();
-        let timeout = self.timeout.unwrap_or(TIMEOUT);
+        let timeout = petition.timeout.unwrap_or(TIMEOUT);
         let expires = asked
             .checked_add(jiff::SignedDuration::try_from(timeout).unwrap_or(jiff::SignedDuration::MAX))
             .unwrap_or(Timestamp::MAX);
@@ -121,6 +119,7 @@ impl Asker {
             shown,
             policy,
             hints,
+            grantee,
             entries,
             ..
         } = petition;
@@ -151,6 +150,7 @@ impl Asker {
             grounds: Grounds {
                 policy: Some(policy),
                 hints: Some(hints),
+                grantee: Some(grantee),
                 code: self.code.digest,
                 source: self.code.source.clone(),
             },

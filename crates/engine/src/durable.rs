@@ -278,7 +278,6 @@ impl Engine {
 
     /// Whoever asks people for an execution.
     pub(crate) fn asker(&self, session: &Session, program: &str) -> Asker {
-        let approvals = session.policy.approvals();
         Asker {
             store: Arc::clone(&self.store),
             bells: self.bells.clone(),
@@ -288,9 +287,6 @@ impl Engine {
             program: program.to_owned(),
             code: Code::default(),
             standing: self.standing.clone(),
-            timeout: approvals
-                .and_then(|approvals| approvals.timeout)
-                .map(ringfence_policy::Period::get),
         }
     }
 }

@@ -334,6 +334,10 @@ impl Engine {
                     engine.close_or_say(id, "stopped").await;
                 }
                 for id in engine.sessions.idle(idle) {
+                    // A call without a sandbox may wait for a person.
+                    if !engine.runs.under_way(Some(id)).is_empty() {
+                        continue;
+                    }
                     engine.close_or_say(id, "idle").await;
                 }
                 engine.runs.forget(idle).iter().for_each(|run| engine.discard(run));

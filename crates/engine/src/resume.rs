@@ -10,7 +10,7 @@ use ringfence_journal::{
     ApprovalAnswer, ApprovalId, ApprovalScope, AskReason, ExecutionId, Kind, Principal, SessionId, Status,
 };
 use ringfence_policy::{Ceiling, Policy};
-use ringfence_store::{AdoptError, ApprovalState, Approvals, Question, RecordingState, Retention};
+use ringfence_store::{AdoptError, ApprovalState, Approvals, Grounds, Question, RecordingState, Retention};
 
 use crate::approvals::Inquiry;
 use crate::ask::{Seat, asked_policy, over_ceiling};
@@ -307,8 +307,13 @@ impl Engine {
         past.ruled(generations);
         for question in self.granted(id, &yes).await? {
             // A policy that is not known is none that asks now.
-            if let Some(policy) = &question.grounds.policy {
-                past.grant(&question.tool, &question.rule, policy);
+            if let Grounds {
+                policy: Some(policy),
+                grantee: Some(grantee),
+                ..
+            } = &question.grounds
+            {
+                past.grant(grantee, &question.rule, policy);
             }
         }
         Ok((past, generations))

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
@@ -158,6 +158,7 @@ pub(crate) struct Run {
     pub(crate) session: SessionId,
     principal: Principal,
     begun: Instant,
+    ended: OnceLock<Instant>,
     heard: Mutex<Heard>,
     switch: watch::Sender<bool>,
     ending: watch::Sender<Option<Ending>>,
@@ -225,6 +226,7 @@ impl Run {
     pub(crate) fn end(&self, ending: Ending) {
         *lock(&self.heard) = Heard::default();
         lock(&self.place).take();
+        self.ended.get_or_init(Instant::now);
         self.ending.send_replace(Some(ending));
     }
 
@@ -411,6 +413,7 @@ impl Runs {
             through,
             principal,
             begun: Instant::now(),
+            ended: OnceLock::new(),
             heard: Mutex::default(),
             switch,
             ending: watch::Sender::new(None),
@@ -464,9 +467,9 @@ impl Runs {
         kept.by_id.values().filter(wanted).cloned().collect()
     }
 
-    /// Forgets what is over and old.
+    /// Forgets what has been over for so long.
     pub(crate) fn forget(&self, older_than: Duration) -> Vec<Arc<Run>> {
-        self.forget_where(|run, _| run.begun.elapsed() >= older_than)
+        self.forget_where(|run, _| run.ended.get().is_some_and(|ended| ended.elapsed() >= older_than))
     }
 
     /// Forgets what is over, oldest first, where `old` says so of it and of all that is kept.

@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, Kind, SessionId};
-use ringfence_policy::{Hints, History, Policy, StandingRule, StandingRules, ToolName, Verdict};
-use ringfence_store::{Approval, ApprovalState, Question, ReadError, Store};
+use ringfence_policy::{Hints, History, StandingRule, StandingRules, ToolName, Verdict};
+use ringfence_store::{Approval, ApprovalState, ReadError, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::MutexGuard;
 
-use crate::approvals::{self, AnswerError, Say, Settled, kept_policy, policy_of};
+use crate::approvals::{self, AnswerError, Say, Settled, asking_policy};
 use crate::engine::lock;
 
 /// Bytes of an argument that a rule repeats.
@@ -302,17 +302,6 @@ async fn draft(
     }
     let changes = before.diff(&after).into_iter().map(|change| change.sentence).collect();
     Ok(Draft { rule, changes })
-}
-
-/// The policy that asked, or that of its session where it is not kept.
-async fn asking_policy(store: &Store, question: &Question) -> Result<Policy, AnswerError> {
-    if let Some(digest) = &question.grounds.policy
-        && let Some(policy) = kept_policy(store, digest).await?
-    {
-        return Ok(policy);
-    }
-    let policy = policy_of(store, question.session).await?;
-    policy.ok_or(AnswerError::Ended(question.id))
 }
 
 /// The tools that a session has called: what is above its policy may ask after them.

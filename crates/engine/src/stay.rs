@@ -111,36 +111,44 @@ impl Engine {
             Place::Stands(sandbox) if open.kept.is_some() => {
                 // What it keeps is not in it.
                 sandbox.end().await?;
-                Vec::new()
+                None
             }
             Place::Stands(sandbox) => {
                 self.lost_place(open, session, *sandbox, place).await?;
                 return Ok(Err(gone(open.id)));
             }
-            Place::Packed(files) => {
-                // As they were when the execution began, not as it left them.
-                self.start_over(&open.spec).await?;
-                files
-            }
-            Place::New | Place::Bare | Place::Gone => Vec::new(),
+            Place::Packed(files) => Some(files),
+            Place::New | Place::Bare | Place::Gone => None,
         };
-        if let Some(refusal) = self.too_full(&open.spec).await? {
-            self.record_refusal(session, &refusal).await?;
-            return Ok(Err(refusal));
-        }
-        if open.spec.has_folders() {
-            self.note_folder(&open.folders)?;
-        }
-        let placed = self.place(&open.spec, request.program.language(), open.principal).await;
-        let filled = placed.and_then(|sandbox| {
-            bring_in(&sandbox, BTreeMap::new(), &files)?;
-            Ok(sandbox)
-        });
-        if filled.is_err() && !files.is_empty() {
+        let Some(files) = files else {
+            if let Some(refusal) = self.too_full(&open.spec).await? {
+                self.record_refusal(session, &refusal).await?;
+                return Ok(Err(refusal));
+            }
+            return Ok(Ok(Box::new(self.empty_place(open, request).await?)));
+        };
+        let unpacked = self.unpack(open, request, &files).await;
+        if unpacked.is_err() {
             // The next execution finds them.
             *place = Place::Packed(files);
         }
-        Ok(Ok(Box::new(filled?)))
+        Ok(Ok(Box::new(unpacked?)))
+    }
+
+    async fn empty_place(&self, open: &Open, request: &RunCode) -> Result<Sandbox, RunError> {
+        if open.spec.has_folders() {
+            self.note_folder(&open.folders)?;
+        }
+        self.place(&open.spec, request.program.language(), open.principal).await
+    }
+
+    /// A new sandbox with the files as they were when the execution began, not as it left them.
+    async fn unpack(&self, open: &Open, request: &RunCode, files: &[Input]) -> Result<Sandbox, RunError> {
+        let sandbox = self.empty_place(open, request).await?;
+        // Last of all: what goes wrong before leaves what is kept as it was.
+        self.start_over(&open.spec).await?;
+        bring_in(&sandbox, BTreeMap::new(), files)?;
+        Ok(sandbox)
     }
 
     /// What becomes of the sandbox after an attempt. One that was given up leaves the files that its execution began with.

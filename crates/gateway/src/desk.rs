@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, Entry, Hash, RecordError};
@@ -31,8 +32,12 @@ pub struct Petition {
     pub policy: String,
     /// What the server says of the tool.
     pub hints: Hints,
+    /// What a yes for the whole session is given to.
+    pub grantee: String,
     /// Why.
     pub why: AskReason,
+    /// How long it may be waited for an answer, where the policy says so.
+    pub timeout: Option<Duration>,
     /// All that the person is shown and the answer is bound to.
     pub shown: Hash,
     /// To be kept in the commit of the question's event.

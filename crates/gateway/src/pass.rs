@@ -467,7 +467,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
 
     /// Waits until every end is written; answers the calls that were made, by number.
     pub async fn close(&self) -> Result<Vec<Made>, RecordError> {
-        self.ends.write().await?;
+        self.ends.write_all().await?;
         let mut made = std::mem::take(&mut *self.made());
         made.sort_by_key(|call| call.number);
         Ok(made)

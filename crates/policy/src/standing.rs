@@ -4,6 +4,7 @@
 //! policy does not know it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,9 +120,15 @@ impl StandingRule {
     }
 }
 
-/// The rules of one `rules.yaml`, in its order.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct StandingRules(Vec<StandingRule>);
+/// The rules of one `rules.yaml`, in its order. Shared: they are compared at every call that they may have answered.
+#[derive(Debug, Clone, Default)]
+pub struct StandingRules(Arc<Vec<StandingRule>>);
+
+impl PartialEq for StandingRules {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
 
 /// `rules.yaml` as written.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -149,7 +156,7 @@ impl StandingRules {
             let message = format!("there are {} rules, the most is {MAX_RULES}", document.rules.len());
             return Err(ParseError::whole(Self::FILE, message).hint("a pattern such as `mail.*` replaces several"));
         }
-        Ok(Self(document.rules))
+        Ok(Self(Arc::new(document.rules)))
     }
 
     /// The rules.
@@ -164,7 +171,7 @@ impl StandingRules {
         if after.0.iter().any(|known| known.same(rule)) {
             return Ok(text.to_owned());
         }
-        after.0.push(rule.clone());
+        Arc::make_mut(&mut after.0).push(rule.clone());
         let mut appended = if text.trim().is_empty() {
             HEAD.to_owned()
         } else {

@@ -67,3 +67,6 @@ CREATE TABLE answers (
   session TEXT NOT NULL
 ) STRICT;
 CREATE INDEX answers_by_execution ON answers (execution);
+
+-- The execution that called this one as a skill.
+ALTER TABLE executions ADD COLUMN parent TEXT;

@@ -66,6 +66,9 @@ pub struct Grounds {
     /// What the tool's server says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Hints>,
+    /// What a yes for the whole session is given to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grantee: Option<String>,
     /// Digest of the code that calls, where there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Hash>,

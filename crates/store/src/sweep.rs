@@ -108,22 +108,14 @@ impl Store {
         let mut lost = Vec::new();
         for session in sessions {
             let lease = dead.id();
+            if !still_ours(self.end_called(session, lease).await)? {
+                continue;
+            }
             if self.send(|reply| Command::Spare { session, lease, reply }).await? {
                 continue;
             }
-            let adopted = self
-                .send(|reply| Command::Adopt {
-                    session,
-                    from: Some(lease),
-                    to: lease,
-                    reply,
-                })
-                .await;
-            match adopted {
-                Ok(()) => {}
-                Err(AdoptError::Record(error)) => return Err(error.into()),
-                // Somebody else has ended it, or goes on with it.
-                Err(_) => continue,
+            if !still_ours(self.take_from(session, lease).await)? {
+                continue;
             }
             if self.keeps(session).await? {
                 // It outlives its process: only what was under way in it is lost.
@@ -152,6 +144,15 @@ impl Store {
         }
         dead.remove()?;
         Ok(lost)
+    }
+}
+
+/// Whether nobody else has ended a session meanwhile, or goes on with it.
+fn still_ours(taken: Result<(), AdoptError>) -> Result<bool, RecordError> {
+    match taken {
+        Ok(()) => Ok(true),
+        Err(AdoptError::Record(error)) => Err(error),
+        Err(_) => Ok(false),
     }
 }
 

@@ -132,12 +132,35 @@ impl Store {
 
     /// Writes the end of all that is under way in a session of this process, and that nobody sees end.
     pub async fn end_unfinished(&self, session: SessionId, status: Status) -> Result<(), RecordError> {
-        let unread = |error: ReadError| RecordError::Write {
-            source: Arc::new(error),
-        };
+        let which = self.unfinished(session, Unfinished::All).await.map_err(unread)?;
+        self.end_each(session, which, status).await
+    }
+
+    /// Writes the end of the skills that were under way in a session of a dead process: nobody runs them again, only what called them.
+    pub(crate) async fn end_called(&self, session: SessionId, lease: LeaseId) -> Result<(), AdoptError> {
+        let which = self.unfinished(session, Unfinished::Called).await.map_err(unread)?;
+        if which.is_empty() {
+            return Ok(());
+        }
+        self.take_from(session, lease).await?;
+        Ok(self.end_each(session, which, Status::Lost).await?)
+    }
+
+    /// Takes a session from a dead process, to write in it what became of it.
+    pub(crate) async fn take_from(&self, session: SessionId, lease: LeaseId) -> Result<(), AdoptError> {
+        self.send(|reply| Command::Adopt {
+            session,
+            from: Some(lease),
+            to: lease,
+            reply,
+        })
+        .await
+    }
+
+    async fn end_each(&self, session: SessionId, which: Vec<ExecutionId>, status: Status) -> Result<(), RecordError> {
         let policy = self.session(session).await.map_err(unread)?;
         let policy = policy.map_or_else(Text::default, |row| Text::clean(&row.policy_digest));
-        for execution in self.unfinished(session).await.map_err(unread)? {
+        for execution in which {
             let kind = Kind::ExecutionEnded {
                 status,
                 exit_code: None,
@@ -181,9 +204,15 @@ impl Store {
     }
 
     /// Executions of a session that are not over.
-    async fn unfinished(&self, id: SessionId) -> Result<Vec<ExecutionId>, ReadError> {
+    async fn unfinished(&self, id: SessionId, which: Unfinished) -> Result<Vec<ExecutionId>, ReadError> {
         let mut reader = self.reader().await?;
-        let rows = sqlx::query("SELECT id FROM executions WHERE session = ? AND ended IS NULL ORDER BY id")
+        let sql = match which {
+            Unfinished::All => "SELECT id FROM executions WHERE session = ? AND ended IS NULL ORDER BY id",
+            Unfinished::Called => {
+                "SELECT id FROM executions WHERE session = ? AND ended IS NULL AND parent IS NOT NULL ORDER BY id"
+            }
+        };
+        let rows = sqlx::query(sql)
             .bind(id.to_string())
             .fetch_all(reader.connection()?)
             .await
@@ -199,6 +228,21 @@ impl Store {
         let mut line = Vec::new();
         BufReader::new(file.take(LINE)).read_until(b'\n', &mut line).ok()?;
         serde_json::from_slice(&line).ok()
+    }
+}
+
+/// Which executions that are not over.
+#[derive(Debug, Clone, Copy)]
+enum Unfinished {
+    All,
+    /// Those that another called as a skill.
+    Called,
+}
+
+/// What is to be written cannot be told.
+fn unread(error: ReadError) -> RecordError {
+    RecordError::Write {
+        source: Arc::new(error),
     }
 }
 

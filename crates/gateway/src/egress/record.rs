@@ -271,7 +271,7 @@ impl Ledger {
         let mut open = self.open.subscribe();
         // Whatever does not end in time has no end in the journal: what became of it is not known.
         let _ = tokio::time::timeout(LEAVING, open.wait_for(|open| *open == 0)).await;
-        self.ends.write().await?;
+        self.ends.write_all().await?;
         match self.failure() {
             Some(error) => Err(error),
             None => Ok(self.crossed().clone()),

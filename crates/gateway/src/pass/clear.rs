@@ -1,6 +1,7 @@
 //! Everything that can stand in the way of a call before it is written down and sent.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use ringfence_catalog::Tool;
 use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, Hash, KeepingRecorder, Kind, Text};
@@ -164,6 +165,10 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                 Some(own) => Found::own_tool(own.find(tool, &policy).await?),
                 None => self.gateway.tool(&policy, server, tool).await?,
             };
+            // An answer that was given for good holds until it is taken back.
+            if !policy.standing().rules().is_empty() && self.took_standing(&policy) {
+                continue;
+            }
             standing.hints = Some(tool.hints());
             let arguments: Value = serde_json::from_str(asking.body)
                 .map_err(|error| Refusal::new("tool.arguments", format!("the arguments are not JSON: {error}")))?;
@@ -315,7 +320,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         };
         let masked = self.masked(matter.policy, asking.body, matter.is_revealed).await?;
         // What the program was answered before comes first: the question's entries hold the trace that follows it.
-        self.ends.write().await.map_err(Stopped::Unrecorded)?;
+        self.ends.write_all().await.map_err(Stopped::Unrecorded)?;
         let petition = Petition {
             id,
             known: standing.question.take(),
@@ -331,7 +336,9 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             rule: rule.clone(),
             policy: matter.policy.digest().to_owned(),
             hints: matter.tool.hints(),
+            grantee: matter.grantee(),
             why,
+            timeout: patience(matter.policy),
             shown,
             entries: self.tape.asked(&asking, id),
         };
@@ -376,6 +383,12 @@ fn decide(matter: &Matter<'_>, state: &State, standing: &Standing) -> Result<Res
         }
         Decision::Deny(rule) => Err(Refusal::denied(name, &rule)),
     }
+}
+
+/// How long a person has, by the rules in force.
+fn patience(policy: &Policy) -> Option<Duration> {
+    let approvals = policy.approvals()?;
+    approvals.timeout.map(ringfence_policy::Period::get)
 }
 
 fn too_often(tool: &str, full: &Full) -> Refusal {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringfence_journal::{Entry, Event, KeepingRecorder, RecordError, Recorder};
+use tokio::sync::RwLock;
 
 /// The longest that an end waits for another record to go with.
 const MOMENT: Duration = Duration::from_millis(20);
@@ -41,6 +42,8 @@ impl<R: KeepingRecorder> Writes<Kept> for R {
 pub(crate) struct Ends<R, T = Event> {
     recorder: R,
     waiting: Arc<Mutex<Waiting<T>>>,
+    /// Read by whoever writes ends; whoever may write to it knows that all who did are done.
+    writing: Arc<RwLock<()>>,
 }
 
 #[derive(Debug)]
@@ -64,6 +67,7 @@ impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
                 fetched: false,
                 failed: None,
             })),
+            writing: Arc::default(),
         }
     }
 
@@ -74,18 +78,37 @@ impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
         if std::mem::replace(&mut waiting.fetched, true) {
             return;
         }
-        let (recorder, waiting) = (self.recorder.clone(), Arc::clone(&self.waiting));
+        let ends = Ends {
+            recorder: self.recorder.clone(),
+            waiting: Arc::clone(&self.waiting),
+            writing: Arc::clone(&self.writing),
+        };
         tokio::spawn(async move {
             tokio::time::sleep(MOMENT).await;
-            lock(&waiting).fetched = false;
+            lock(&ends.waiting).fetched = false;
             // A failure is remembered, and told to whoever comes next.
-            let _ = write(&recorder, &waiting).await;
+            let _ = ends.write().await;
         });
     }
 
     /// Writes what waits; fails if any end could not be written, also before.
     pub(crate) async fn write(&self) -> Result<(), RecordError> {
-        write(&self.recorder, &self.waiting).await
+        let _writing = self.writing.read().await;
+        let ends = std::mem::take(&mut lock(&self.waiting).ends);
+        let written = futures::future::join_all(ends.into_iter().map(|end| self.recorder.put(end))).await;
+        let failed = written.into_iter().find_map(Result::err);
+        let mut waiting = lock(&self.waiting);
+        if let Some(error) = failed {
+            waiting.failed.get_or_insert(error);
+        }
+        waiting.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Writes what waits, and waits for whoever else is writing: then every end until now is written.
+    pub(crate) async fn write_all(&self) -> Result<(), RecordError> {
+        self.write().await?;
+        let _nobody = self.writing.write().await;
+        self.failed().map_or(Ok(()), Err)
     }
 
     /// Why an end could not be written: nothing more may happen.
@@ -94,13 +117,5 @@ impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
     }
 }
 
-async fn write<T, R: Writes<T>>(recorder: &R, waiting: &Mutex<Waiting<T>>) -> Result<(), RecordError> {
-    let ends = std::mem::take(&mut lock(waiting).ends);
-    let written = futures::future::join_all(ends.into_iter().map(|end| recorder.put(end))).await;
-    let failed = written.into_iter().find_map(Result::err);
-    let mut waiting = lock(waiting);
-    if let Some(error) = failed {
-        waiting.failed.get_or_insert(error);
-    }
-    waiting.failed.clone().map_or(Ok(()), Err)
-}
+#[cfg(test)]
+mod tests;

@@ -157,7 +157,10 @@ impl Forms {
             .filter(|asked| !self.asked.contains(&asked.id))
             .take(AT_ONCE)
             .collect();
-        if new.is_empty() || !self.may(face, running).await? {
+        let Some(first) = new.first() else {
+            return Ok(Next::Nothing);
+        };
+        if !self.may(face, first.id).await? {
             return Ok(Next::Nothing);
         }
         match self.way {
@@ -167,8 +170,8 @@ impl Forms {
         }
     }
 
-    /// Whether the policy lets the client answer.
-    async fn may(&mut self, face: &Face, running: &Running) -> Result<bool, Fault> {
+    /// Whether the policy lets the client answer. All questions of an execution come from one; each answer is judged by its own.
+    async fn may(&mut self, face: &Face, id: ApprovalId) -> Result<bool, Fault> {
         if self.way == Way::None {
             return Ok(false);
         }
@@ -176,7 +179,7 @@ impl Forms {
             return Ok(may);
         }
         let store = face.shared.engine.store();
-        let may = approvals::takes(store, running.session_id, ApprovalVia::Client).await?;
+        let may = approvals::takes(store, id, ApprovalVia::Client).await?;
         self.may = Some(may);
         Ok(may)
     }
@@ -350,10 +353,10 @@ pub(super) async fn of_task(
     running: &Running,
     context: &RequestContext<RoleServer>,
 ) -> Result<InputRequests, Fault> {
-    if running.approvals.is_empty() || Way::of(context) != Way::Result {
+    let Some(first) = running.approvals.first().filter(|_| Way::of(context) == Way::Result) else {
         return Ok(InputRequests::new());
-    }
-    if !approvals::takes(engine.store(), running.session_id, ApprovalVia::Client).await? {
+    };
+    if !approvals::takes(engine.store(), first.id, ApprovalVia::Client).await? {
         return Ok(InputRequests::new());
     }
     let asked: Vec<&Inquiry> = running.approvals.iter().take(AT_ONCE).collect();

@@ -260,6 +260,13 @@ fn open_question(connection: &Connection, execution: ExecutionId) -> Result<Opti
         .query_row([execution.to_string()], |row| row.get(0))
 }
 
+/// Whether a person has answered a question of an execution.
+fn is_answered(connection: &Connection, execution: ExecutionId) -> Result<bool, rusqlite::Error> {
+    connection
+        .prepare_cached("SELECT 1 FROM approvals WHERE execution = ? AND state IN ('approved', 'denied')")?
+        .exists([execution.to_string()])
+}
+
 /// Whether another execution runs in the session.
 fn is_busy(connection: &Connection, session: SessionId, except: ExecutionId) -> Result<bool, rusqlite::Error> {
     connection
@@ -354,8 +361,13 @@ fn spare(connection: &Connection, session: SessionId, lease: LeaseId) -> Result<
         .query_map([&name], |row| parsed(row, 0))?
         .collect::<Result<_, _>>()?;
     for execution in running {
-        // One that waited for a person goes on when that is settled, as if it had given up its sandbox before.
-        let due = open_question(connection, execution)?;
+        // One that waited for a person goes on when that is settled, as if it had given up its sandbox before; one that a person has
+        // answered at once, for nobody may be left to ask for it.
+        let due = if is_answered(connection, execution)? {
+            Some(0)
+        } else {
+            open_question(connection, execution)?
+        };
         let sql = "UPDATE recordings SET state = 'interrupted', due = ? WHERE execution = ?";
         run(connection, sql, params![due, execution.to_string()])?;
     }

@@ -92,11 +92,11 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
     }
     let (session, at) = (event.session.to_string(), event.at.to_string());
     match &event.kind {
-        Kind::ExecutionStarted { language, .. } => {
+        Kind::ExecutionStarted { language, parent, .. } => {
             let Some(execution) = event.execution else {
                 return Ok(());
             };
-            begin(connection, execution, (&session, &at), language.as_str())
+            begin(connection, (execution, *parent), (&session, &at), language.as_str())
         }
         Kind::ExecutionEnded { status, .. } => {
             let Some(execution) = event.execution else {
@@ -153,14 +153,23 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
 /// The row of an execution that begins.
 fn begin(
     connection: &Connection,
-    execution: ExecutionId,
+    (execution, parent): (ExecutionId, Option<ExecutionId>),
     (session, at): (&str, &str),
     language: &str,
 ) -> Result<(), rusqlite::Error> {
+    let parent = parent.map(|parent| parent.to_string());
     run(
         connection,
-        "INSERT INTO executions (id, session, language, status, started) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        params![execution.to_string(), session, language, Status::Running.name(), at],
+        "INSERT INTO executions (id, session, language, status, started, parent) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO NOTHING",
+        params![
+            execution.to_string(),
+            session,
+            language,
+            Status::Running.name(),
+            at,
+            parent
+        ],
     )?;
     used(connection, session, at)
 }

@@ -42,6 +42,7 @@ pub(crate) fn question(session: SessionId, execution: ExecutionId, number: u32, 
                 destructive: Some(true),
                 ..Hints::none()
             }),
+            grantee: Some("mail.send".into()),
             code: Some(Hash::of(b"code")),
             source: Some("the code itself".into()),
         },
@@ -78,6 +79,15 @@ pub(crate) async fn ask(store: &Store, session: SessionId, execution: ExecutionI
     let entries = vec![entry(1, EntryKind::Call, "call")];
     store.ask(asked(&question), question.clone(), entries).await.unwrap();
     question
+}
+
+/// A person is asked and says yes, and the execution has heard it.
+pub(crate) async fn answer_and_note(world: &World, session: SessionId, execution: ExecutionId) {
+    let question = ask(&world.store, session, execution, HOUR).await;
+    let taken = world.store.answer(question.id, question.shown, yes()).await.unwrap();
+    assert_eq!(taken, Answered::Taken);
+    let heard = answered(&question, ApprovalAnswer::Approved);
+    world.store.record(heard).await.unwrap();
 }
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);

@@ -599,6 +599,44 @@ async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() 
 }
 
 #[tokio::test]
+async fn a_skill_that_was_under_way_is_lost_and_what_called_it_is_not() {
+    let world = crate::support::world().await;
+    let (session, execution) = begin(&world).await;
+    let skill = ExecutionId::generate().unwrap();
+    let mut called = started(session, skill);
+    if let Kind::ExecutionStarted { parent, .. } = &mut called.kind {
+        *parent = Some(execution);
+    }
+    world.store.record(called).await.unwrap();
+    assert!(!swept(&world, session).await);
+    for (which, status) in [(execution, Status::Running), (skill, Status::Lost)] {
+        let found = world.store.execution(which).await.unwrap().unwrap();
+        assert_eq!(found.status, status);
+    }
+    let events = world.store.show(session).await.unwrap();
+    let last = events.last().unwrap().event().unwrap();
+    assert_eq!(last.execution, Some(skill));
+    assert!(matches!(
+        last.kind,
+        Kind::ExecutionEnded {
+            status: Status::Lost,
+            ..
+        }
+    ));
+    assert_eq!(world.store.interrupted(10).await.unwrap(), [(execution, session)]);
+}
+
+#[tokio::test]
+async fn what_a_person_answered_goes_on_by_itself_after_a_crash() {
+    let world = crate::support::world().await;
+    let (session, execution) = begin(&world).await;
+    crate::approvals::answer_and_note(&world, session, execution).await;
+    assert!(!swept(&world, session).await);
+    let ready = world.store.ready(Timestamp::now(), 10).await.unwrap();
+    assert_eq!(ready, [(execution, session)]);
+}
+
+#[tokio::test]
 async fn recordings_of_sessions_that_are_over_are_trimmed_oldest_first() {
     let world = world().await;
     let mut all = Vec::new();

@@ -1,0 +1,44 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+
+use super::*;
+
+/// Takes as long as it is made to.
+#[derive(Clone)]
+struct Slow {
+    leave: Arc<Semaphore>,
+    begun: Arc<AtomicUsize>,
+    fails: bool,
+}
+
+impl Writes<u8> for Slow {
+    async fn put(&self, _: u8) -> Result<(), RecordError> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.leave.acquire().await.unwrap().forget();
+        if self.fails { Err(RecordError::Ended) } else { Ok(()) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_another_is_writing_is_waited_for() {
+    for fails in [false, true] {
+        let slow = Slow {
+            leave: Arc::new(Semaphore::new(0)),
+            begun: Arc::default(),
+            fails,
+        };
+        let ends = Ends::new(slow.clone());
+        ends.add(1);
+        tokio::time::sleep(MOMENT * 2).await;
+        assert_eq!(slow.begun.load(Ordering::SeqCst), 1, "the moment is over");
+        // The control: nothing waits any more.
+        assert!(ends.write().await.is_ok());
+        let all = ends.write_all();
+        tokio::pin!(all);
+        let early = tokio::time::timeout(MOMENT * 10, &mut all).await;
+        assert!(early.is_err(), "it is not written yet");
+        slow.leave.add_permits(1);
+        assert_eq!(all.await.is_err(), fails);
+    }
+}
