@@ -68,4 +68,5 @@ pub use script::ScriptError;
 pub use shown::{Whole, shares};
 pub use sinks::Sink;
 pub use skills::kept::{NewScope, NewSkill, SkillProgram, SkillView, SkillWhole};
+pub use skills::schema::{SchemaError, check_schemas};
 pub use words::{Live, Stream};

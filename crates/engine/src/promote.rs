@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::request::{Input, Program, Source};
 use crate::script::{Script, ScriptError};
+use crate::skills::schema::{SchemaError, check_schemas};
 
 /// Names of tools that are skills themselves; those are looked for when they are called.
 const SKILLS: &str = "skills.";
@@ -118,6 +119,9 @@ pub enum PromoteError {
     /// The skill is not kept.
     #[error(transparent)]
     Skill(#[from] SkillError),
+    /// A schema of it cannot be kept.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// Saving it was given up.
     #[error("the skill could not be saved")]
     Interrupted(#[source] tokio::task::JoinError),
@@ -139,6 +143,7 @@ impl PromoteError {
             PromoteError::Read(error) => error.code(),
             PromoteError::Event(_) => "store.damaged",
             PromoteError::Skill(error) => error.code(),
+            PromoteError::Schema(_) => SchemaError::CODE,
             PromoteError::Interrupted(_) => "skill.file",
         }
     }
@@ -164,6 +169,7 @@ impl PromoteError {
             }
             PromoteError::Read(_) | PromoteError::Event(_) => Some("run `ringfence audit verify`"),
             PromoteError::Skill(error) => error.hint(),
+            PromoteError::Schema(_) => Some(SchemaError::HINT),
             PromoteError::Pins(_)
             | PromoteError::Unseen(_)
             | PromoteError::Script(_)
@@ -179,6 +185,7 @@ pub async fn promote(
     owner: Option<Principal>,
     promotion: Promotion,
 ) -> Result<Promoted, PromoteError> {
+    check_schemas(promotion.inputs.as_ref(), promotion.outputs.as_ref())?;
     let execution = store.execution(id).await?.ok_or(PromoteError::Unkept(id))?;
     let session = store.session(execution.session).await?;
     let session = session.filter(|session| owner.is_none_or(|owner| owner == session.principal));

@@ -170,8 +170,7 @@ impl Engine {
             clock: script.clock,
             trace,
         };
-        let (execution, now, diverged) = self.play(request, again, &tape).await?;
-        let differences = compare(&before, &now, diverged.as_ref());
+        let (execution, differences) = self.play(request, again, &tape, &before).await?;
         let past = calls_on(&tape, id);
         Ok(Replayed {
             execution_id: id,
@@ -189,7 +188,8 @@ impl Engine {
         request: RunCode,
         again: Again,
         tape: &Arc<Tape>,
-    ) -> Result<(Execution, Outcome, Option<Diverged>), RunError> {
+        then: &Outcome,
+    ) -> Result<(Execution, Vec<Difference>), RunError> {
         let reader = request.reader;
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
         let (_switch, mut stop) = self.switch(ids.0);
@@ -199,8 +199,8 @@ impl Engine {
             Ok(spec) => spec,
             Err(refusal) => {
                 let execution = self.refuse(session, refusal).await?;
-                let outcome = Outcome::of(&execution);
-                return Ok((execution, outcome, None));
+                let differences = compare(then, &Outcome::of(&execution), None);
+                return Ok((execution, differences));
             }
         };
         session.enforcement = self.enforcement(&spec, &session.policy);
@@ -219,7 +219,12 @@ impl Engine {
             .await?;
         let collected = sandbox.collect(&before, &session.policy.fs().deny, &ended.emitted)?;
         let execution = report::result(&session, &ended, &collected, &output);
-        let outcome = Outcome::of(&execution);
+        let mut differences = compare(then, &Outcome::of(&execution), diverged.as_ref());
+        for Difference { before, now, .. } in &mut differences {
+            for text in [before, now].into_iter().flatten() {
+                *text = self.shown_text(&session, reader, text).await?;
+            }
+        }
         let (execution, _) = self.shown(&session, &session.policy, reader, execution).await?;
         let (gone, written) = tokio::join!(
             self.put_back(sandbox, &spec, language, session.principal),
@@ -228,7 +233,7 @@ impl Engine {
         gone?;
         written?;
         self.close_session((session.id, &session.folders), "done").await?;
-        Ok((execution, outcome, diverged))
+        Ok((execution, differences))
     }
 
     async fn played(
@@ -254,36 +259,47 @@ impl Engine {
             network: None,
             again: Some(again),
         };
-        let (ended, diverged) = tokio::join!(sandbox.run(task, &mut kept, stop), recall(tape, calls, answers));
-        let ended = ended?;
+        let run = async { sandbox.run(task, &mut kept, stop).await.map_err(RunError::from) };
+        let (ended, diverged) = tokio::try_join!(run, self.recall(session, tape, calls, answers))?;
         sandbox.settle().await?;
         let output = kept.finish();
         noted.await.map_err(RunError::Unnoted)??;
         Ok((ended, output, diverged))
     }
-}
 
-/// Answers what was answered before, until the program asks no more; says where it asked something else.
-async fn recall(tape: &Tape, mut calls: mpsc::Receiver<Asked>, answers: mpsc::Sender<Answered>) -> Option<Diverged> {
-    let mut first = None;
-    while let Some(asked) = calls.recv().await {
-        let answer = match tape.answer(asked.number, what(&asked.ask), &asked.body) {
-            Ok(Some(answer)) => answer.clone().map_err(refusal),
-            Ok(None) => continue,
-            Err(diverged) => {
-                let told = strayed(&diverged);
-                first.get_or_insert(diverged);
-                Err(told)
+    /// Answers what was answered before, until the program asks no more; says where it asked something else.
+    async fn recall(
+        &self,
+        session: &Session,
+        tape: &Tape,
+        mut calls: mpsc::Receiver<Asked>,
+        answers: mpsc::Sender<Answered>,
+    ) -> Result<Option<Diverged>, RunError> {
+        let sight = session.screen.sight(&session.policy).await?;
+        let mut first = None;
+        while let Some(asked) = calls.recv().await {
+            let answer = match tape.answer(asked.number, what(&asked.ask), &asked.body) {
+                Ok(Some(answer)) => answer.clone().map_err(refusal),
+                Ok(None) => continue,
+                Err(diverged) => {
+                    let told = strayed(&diverged);
+                    first.get_or_insert(diverged);
+                    Err(told)
+                }
+            };
+            // What the program saw of people is hidden again wherever it says it.
+            if let Some(value) = answer.as_ref().ok().and_then(|text| serde_json::from_str(text).ok()) {
+                session.screen.learn((&self.store, session.id), &sight, value).await?;
             }
-        };
-        let answered = Answered {
-            number: asked.number,
-            answer,
-        };
-        // A program that has ended no longer listens.
-        let _ = answers.send(answered).await;
+            let answered = Answered {
+                number: asked.number,
+                answer,
+            };
+            // A program that has ended no longer listens.
+            let _ = answers.send(answered).await;
+        }
+        Ok(first)
     }
-    first
 }
 
 fn compare(before: &Outcome, now: &Outcome, diverged: Option<&Diverged>) -> Vec<Difference> {

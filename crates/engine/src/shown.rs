@@ -65,6 +65,18 @@ impl Engine {
         report::count_tokens(&mut execution);
         Ok((execution, output))
     }
+
+    /// A text beside an execution, as its reader may see it.
+    pub(crate) async fn shown_text(&self, session: &Session, reader: Reader, text: &str) -> Result<String, RunError> {
+        match reader {
+            Reader::Program | Reader::Owner => return Ok(text.to_owned()),
+            Reader::Printed | Reader::Client => {}
+        }
+        let sight = session.screen.sight(&session.policy).await?;
+        let keep = (&self.store, session.id);
+        let seen = session.screen.show_text(keep, &sight, text, 0).await?;
+        Ok(seen.shown.unwrap_or_default())
+    }
 }
 
 impl Look<'_> {

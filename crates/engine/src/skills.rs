@@ -6,6 +6,7 @@
 pub(crate) mod kept;
 pub(crate) mod nested;
 mod required;
+pub(crate) mod schema;
 pub(crate) mod stock;
 
 use std::sync::Arc;

@@ -72,18 +72,31 @@ impl Own {
         waiting.extend_from_slice(bytes);
         let end = if is_all { waiting.len() } else { safe(waiting) };
         let now = waiting.get(..end).unwrap_or_default().to_vec();
-        let shown = match std::str::from_utf8(&now) {
-            Ok(text) if text.contains('‹') => match self.screen.try_reveal(text) {
-                Some(revealed) => revealed.into_bytes(),
-                // Shown with what comes next.
-                None if !is_all => return Vec::new(),
-                None => now,
-            },
-            _ => now,
+        let shown = match revealed(&self.screen, &now) {
+            Some(shown) => shown,
+            // Shown with what comes next.
+            None if !is_all => return Vec::new(),
+            None => now,
         };
         self.waiting(stream).drain(..end);
         shown
     }
+}
+
+/// Values in place of aliases, whatever else is between them: a letter may be cut, or of another coding. Nothing where somebody else
+/// looks just now.
+fn revealed(screen: &Screen, bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut shown = Vec::with_capacity(bytes.len());
+    for part in bytes.utf8_chunks() {
+        let text = part.valid();
+        if text.contains('‹') {
+            shown.extend_from_slice(screen.try_reveal(text)?.as_bytes());
+        } else {
+            shown.extend_from_slice(text.as_bytes());
+        }
+        shown.extend_from_slice(part.invalid());
+    }
+    Some(shown)
 }
 
 /// Up to where no alias is cut.

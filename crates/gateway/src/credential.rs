@@ -11,6 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use ringfence_catalog::Listing;
 use zeroize::Zeroizing;
 
 use crate::vault::Vault;
@@ -285,6 +286,29 @@ impl Scrubber {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// The same in all that a server says of itself and its tools. A tool whose very name holds a secret is left out.
+    pub(crate) fn hide_in_listing(&self, listing: &mut Listing) {
+        if self.is_idle() {
+            return;
+        }
+        self.hide(&mut listing.description);
+        listing.tools.retain(|tool| !self.shows(&tool.name));
+        for tool in &mut listing.tools {
+            self.hide(&mut tool.description);
+            tool.title.iter_mut().for_each(|title| self.hide(title));
+            tool.tags.iter_mut().for_each(|tag| self.hide(tag));
+            self.hide_in(&mut tool.input);
+            tool.output.iter_mut().for_each(|output| self.hide_in(output));
+        }
+    }
+
+    /// Bytes of the longest that is looked for.
+    pub(crate) fn longest(&self) -> usize {
+        let longest = |values: &mut dyn Iterator<Item = &Zeroizing<String>>| values.map(|value| value.len()).max();
+        let known = longest(&mut self.known_tokens().iter());
+        longest(&mut self.values.iter()).max(known).unwrap_or_default()
     }
 
     /// Whether there is nothing to look for.

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::credential::CredentialError;
+use crate::process::LAST_WORDS;
 
 /// Why a server cannot be used. Texts in it are cleaned of the server's secrets and cut.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -231,6 +232,14 @@ impl ServerError {
             | ServerError::Login { server }
             | ServerError::Closed { server, .. }
             | ServerError::NoSandbox { server, .. } => server,
+        }
+    }
+    /// The error without what the server's program wrote last, which may be about anybody: for logs.
+    pub(crate) fn without_words(&self) -> String {
+        let text = self.to_string();
+        match text.split_once(LAST_WORDS) {
+            Some((error, _)) => error.to_owned(),
+            None => text,
         }
     }
 }

@@ -131,7 +131,11 @@ impl Gateway {
     pub async fn known(&self) -> Arc<Known> {
         let (known, failed) = self.upstreams.catalog().await;
         for error in failed.values() {
-            tracing::warn!(%error, "a tool server cannot be listed");
+            let error = error.without_words();
+            tracing::warn!(
+                error,
+                "a tool server cannot be listed; `ringfence servers test` says more"
+            );
         }
         known
     }

@@ -101,7 +101,10 @@ impl Api {
             );
             return Err(wrong(detail));
         }
-        let (listing, operations) = read::read(server, &document)?;
+        let names: Vec<&HeaderName> = sendable.iter().map(|(name, _)| name).collect();
+        let (mut listing, operations) = read::read(server, &document, &names)?;
+        // Whoever wrote the document may have been given them.
+        scrubber.hide_in_listing(&mut listing);
         Ok(Api {
             server: server.to_owned(),
             scrubber,

@@ -19,6 +19,8 @@ const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Lines of standard error that are remembered, and the bytes of each.
 const LINES: usize = 20;
 const LINE: usize = 400;
+/// What stands before them.
+pub(crate) const LAST_WORDS: &str = "; its last words:\n";
 /// How long an ended program has to be reaped.
 const REAP: Duration = Duration::from_millis(500);
 
@@ -149,7 +151,11 @@ pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>
     let mut buffer = [0u8; 4096];
     let mut line = Vec::new();
     let say = |line: &mut Vec<u8>| {
-        let text = scrubber.clean(&String::from_utf8_lossy(line));
+        let mut text = scrubber.clean(&String::from_utf8_lossy(line));
+        if line.len() > LINE {
+            let sure = text.len().saturating_sub(scrubber.longest());
+            text.truncate(text.floor_char_boundary(sure.min(LINE)));
+        }
         line.clear();
         if !text.trim().is_empty() {
             // It may be about anybody.
@@ -159,10 +165,12 @@ pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>
         }
     };
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        // A secret that begins in what is kept is known as one only when it is there to its end.
+        let room = LINE + scrubber.longest();
         for byte in buffer.get(..read).unwrap_or_default() {
             match byte {
                 b'\n' => say(&mut line),
-                byte if line.len() < LINE => line.push(*byte),
+                byte if line.len() < room => line.push(*byte),
                 _ => {}
             }
         }
@@ -197,7 +205,7 @@ impl Process {
         if words.is_empty() {
             how
         } else {
-            format!("{how}; its last words:\n{words}")
+            format!("{how}{LAST_WORDS}{words}")
         }
     }
 

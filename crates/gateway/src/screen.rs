@@ -148,6 +148,18 @@ impl Screen {
         self.pass(keep, (sight, Side::Inside), value, (hints, known)).await
     }
 
+    /// An answer that a program had before and has again: what its keys tell is known from now on.
+    pub async fn learn(
+        &self,
+        keep: (&impl KeepingRecorder, SessionId),
+        sight: &Arc<Sight>,
+        value: Value,
+    ) -> Result<(), ScreenError> {
+        self.take_in(keep, sight, value, (Arc::default(), Vec::new()))
+            .await
+            .map(drop)
+    }
+
     /// A value, as a model may see it.
     pub async fn show(
         &self,

@@ -197,32 +197,19 @@ impl Talk {
         self.scrubber.clean(&said.unwrap_or_default())
     }
 
-    fn scrub(&self, tool: &mut Definition) {
-        if self.scrubber.is_idle() {
-            return;
-        }
-        self.scrubber.hide(&mut tool.description);
-        tool.title.iter_mut().for_each(|title| self.scrubber.hide(title));
-        self.scrubber.hide_in(&mut tool.input);
-        tool.output.iter_mut().for_each(|output| self.scrubber.hide_in(output));
-    }
-
     /// All its tools, page by page, within bounds.
     pub(crate) async fn list(&self, within: Duration) -> Result<Listing, ServerError> {
         let server = self.server.clone();
         match tokio::time::timeout(within, self.pages()).await {
-            Ok(Ok(mut tools)) => {
-                // What a server says of its tools may hold what it was given.
-                for tool in &mut tools {
-                    self.scrub(tool);
-                }
-                let mut description = self.description();
-                self.scrubber.hide(&mut description);
-                Ok(Listing {
+            Ok(Ok(tools)) => {
+                let mut listing = Listing {
                     server,
-                    description,
+                    description: self.description(),
                     tools,
-                })
+                };
+                // What a server says of its tools may hold what it was given.
+                self.scrubber.hide_in_listing(&mut listing);
+                Ok(listing)
             }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(ServerError::Timeout {

@@ -368,7 +368,10 @@ async fn watch(upstream: Weak<Upstream>, link: Weak<Link>, changed: Arc<tokio::s
         let Ok(hub) = upstream.hub() else { return };
         match link.list(hub.options.list).await {
             Ok(listing) => upstream.learn(&hub, listing, link.era()),
-            Err(error) => tracing::warn!(server = upstream.name(), %error, "its changed tools cannot be listed"),
+            Err(error) => {
+                let error = error.without_words();
+                tracing::warn!(server = upstream.name(), error, "its changed tools cannot be listed");
+            }
         }
         drop((upstream, link, hub));
         tokio::time::sleep(REST).await;

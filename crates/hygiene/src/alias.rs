@@ -1,6 +1,7 @@
 //! Stand-ins for personal data: the same value is the same alias within a table, and no alias says anything about its
 //! value, about another, or about how many there are.
 
+mod index;
 mod known;
 mod mask;
 mod recognise;

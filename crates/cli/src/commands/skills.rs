@@ -13,6 +13,7 @@ use crate::args::{
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, bytes, count, escape};
 use crate::settings::Settings;
+use ringfence_engine::{SchemaError, check_schemas};
 
 mod save;
 
@@ -252,6 +253,7 @@ fn remove(args: &SkillsRm, settings: &Settings, printer: &Printer) -> Result<Exi
 
 fn import(args: &SkillsImport, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let parcel = SkillParcel::open(&args.path, args.program.as_deref())?;
+    check_schemas(parcel.meta.inputs.as_ref(), parcel.meta.outputs.as_ref())?;
     let skill = skills(settings)?.save(scope(args.scope), parcel.meta, parcel.body)?;
     if !parcel.left_out.is_empty() {
         printer.notice(&format!("left out: {}", parcel.left_out.join(", ")));
@@ -283,6 +285,12 @@ fn saved(skill: &Skill, as_json: bool, settings: &Settings, printer: &Printer) -
         printer.notice(&format!("programs call it as `skills.{}(…)`", name.identifier()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl From<SchemaError> for Fault {
+    fn from(error: SchemaError) -> Fault {
+        Fault::ours(SchemaError::CODE, chain(&error)).hint(SchemaError::HINT)
+    }
 }
 
 impl From<SkillError> for Fault {

@@ -140,11 +140,11 @@ fn a_call_waits_for_a_person_and_goes_on_as_if_nothing_had_happened() {
     ] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
-    // So long that its sandbox is given up.
-    thread::sleep(Duration::from_millis(1500));
     let session = question["session_id"].as_str().unwrap();
-    let standing = setting.run(&["session", "show", session]).stdout;
-    assert!(standing.contains("waiting_approval"), "{standing}");
+    let standing = eventually("its sandbox is given up", || {
+        let standing = setting.run(&["session", "show", session]).stdout;
+        standing.contains("waiting_approval").then_some(standing)
+    });
     assert!(
         standing.contains(&format!("approvals show {}", id(question))),
         "{standing}"
@@ -228,7 +228,7 @@ fn of_three_parallel_calls_one_is_approved_one_denied_and_one_not_answered() {
     let setting = setting();
     let source = "const all = await Promise.allSettled(['ann', 'bob', 'cid'].map(to => tools.mail.send({ to }))); \
         all.map(one => one.status === 'fulfilled' ? one.value : one.reason.code)";
-    let run = start(&setting, source, &["--json", "--set", "approvals.timeout=6s"]);
+    let run = start(&setting, source, &["--json", "--set", "approvals.timeout=10s"]);
     let questions = waiting(&setting, 3);
     let to = |name: &str| id(questions.iter().find(|one| one["arguments"]["to"] == name).unwrap());
     good(&setting.run(&["approvals", "approve", to("ann")]));
@@ -353,7 +353,7 @@ fn where_only_the_client_may_answer_the_command_line_may_not() {
             "--set",
             "approvals.by=[client]",
             "--set",
-            "approvals.timeout=3s",
+            "approvals.timeout=8s",
         ],
     );
     let question = waiting(&setting, 1).remove(0);

@@ -191,6 +191,15 @@ throw new Error(`no such customer: ${customer.name}`);"#,
     let message = failed["error"]["message"].as_str().unwrap();
     assert!(message.contains("‹name:") && !message.contains("Ann Lee"), "{failed}");
 
+    // Nor when it is run again, by whom that is read.
+    let session = result["session_id"].as_str().unwrap();
+    let again = world.setting.run(&["session", "replay", session, "--json"]).stdout;
+    let replayed: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(replayed[0]["execution"]["value"]["isReal"], true, "{again}");
+    for value in ["Zoë", "Bo Ek", "5550100", "5550101", "1980-02-03"] {
+        assert!(!again.contains(value), "{value} in {again}");
+    }
+
     let owner = world.run("real.ts", WORKS, &["--quiet"]).stdout;
     assert!(owner.contains("Bo Ek; Zoë Lee 5550100 1980-02-03"), "{owner}");
     assert!(!owner.contains('‹'), "{owner}");

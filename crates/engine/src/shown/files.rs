@@ -43,9 +43,48 @@ impl Through {
     }
 }
 
-/// Whether bytes are no text of any coding.
-fn is_binary(bytes: &[u8]) -> bool {
-    bytes.iter().take(LOOKED_AT).any(|byte| *byte == 0)
+/// Bytes as a text of whatever coding, if they are one: what is no letter in it is marked.
+fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error.into_bytes(),
+    };
+    let wide = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => [wide(rest, u16::from_le_bytes), None],
+        [0xfe, 0xff, rest @ ..] => [wide(rest, u16::from_be_bytes), None],
+        // Without a mark, only what is nearly all of the commonest scripts: much else has two bytes that could be a letter.
+        all => [wide(all, u16::from_le_bytes), wide(all, u16::from_be_bytes)]
+            .map(|text| text.filter(|text| is_common(text))),
+    };
+    if let Some(text) = wide.into_iter().flatten().next() {
+        return Ok(text);
+    }
+    let looked_at = bytes.get(..LOOKED_AT).unwrap_or(&bytes);
+    let no_letters = looked_at.iter().filter(|byte| is_no_letter(char::from(**byte))).count();
+    // A few that stray make no picture of a text.
+    if !looked_at.contains(&0) || no_letters * 64 <= looked_at.len() {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    Err(bytes)
+}
+
+/// Whether no text has it.
+fn is_no_letter(letter: char) -> bool {
+    letter < ' ' && !matches!(letter, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
+}
+
+/// Whether nearly all letters are of the commonest scripts.
+fn is_common(text: &str) -> bool {
+    let (common, strange): (Vec<char>, Vec<char>) = text.chars().partition(|letter| *letter < '\u{800}');
+    strange.len() * 8 < common.len()
+}
+
+/// UTF-16 of one order, if every pair of bytes is a letter.
+fn wide(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks();
+    let text: Result<String, _> = char::decode_utf16(pairs.iter().copied().map(unit)).collect();
+    text.ok()
+        .filter(|text| !text.is_empty() && rest.is_empty() && !text.contains(is_no_letter))
 }
 
 impl Engine {
@@ -56,15 +95,13 @@ impl Engine {
         bytes: Vec<u8>,
     ) -> Result<Result<Vec<u8>, ErrorReport>, ScreenError> {
         let sight = seen.screen.sight(&seen.policy()).await?;
-        let text = match String::from_utf8(bytes) {
+        let text = match text_of(bytes) {
             Ok(text) => text,
-            // Text of another coding is text: what is no letter here is marked.
-            Err(error) if !is_binary(error.as_bytes()) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             Err(_) if sight.rules().pii == PiiMode::Block => {
                 let what = "a file that is no text cannot be looked into, and is held back";
                 return Ok(Err(blocked(what)));
             }
-            Err(error) => return Ok(Ok(error.into_bytes())),
+            Err(bytes) => return Ok(Ok(bytes)),
         };
         let shown = seen
             .screen
@@ -113,3 +150,6 @@ impl Engine {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

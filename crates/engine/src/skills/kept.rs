@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringfence_catalog::{Catalog, Checker, Search, Tool, View};
+use ringfence_catalog::{Catalog, Search, Tool, View};
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Policy, RelPath};
 use ringfence_store::{RequiredTool, Skill, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName, SkillScope};
@@ -16,6 +16,7 @@ use crate::execution::ErrorReport;
 use crate::promote::{Personal, PromoteError, Promotion, promote, stands_alone};
 use crate::refusal::Refusal;
 use crate::session::Called;
+use crate::skills::schema::check_schemas;
 
 /// Skills that one search finds at most.
 const FOUND: usize = 50;
@@ -131,8 +132,7 @@ impl Engine {
     pub async fn save_skill(&self, who: Principal, new: NewSkill) -> Result<SkillView, ErrorReport> {
         let policy = &self.settings.front.as_ref().ok_or_else(closed)?.policy;
         let name = SkillName::parse(&new.name).map_err(|error| report(&error))?;
-        check_schema("inputs", new.inputs.as_ref())?;
-        check_schema("outputs", new.outputs.as_ref())?;
+        check_schemas(new.inputs.as_ref(), new.outputs.as_ref())?;
         let scope = self.scope_of(who, &new).await?;
         let skill = match new.program {
             SkillProgram::Run(execution) => {
@@ -345,30 +345,6 @@ fn says(text: &str, words: &str) -> bool {
         let goes_on = (starts_with_word && is_word(before)) || is_word(after);
         !goes_on
     })
-}
-
-/// A schema is one that values can be checked against, whole.
-fn check_schema(what: &str, schema: Option<&Value>) -> Result<(), ErrorReport> {
-    let Some(schema) = schema else { return Ok(()) };
-    let wrong = |why: String| ErrorReport {
-        code: "skill.schema".to_owned(),
-        message: format!("`{what}` is no usable JSON Schema: {why}"),
-        hint: Some(
-            "give an object such as {\"type\":\"object\",\"properties\":{\"since\":{\"type\":\"string\"}}}".to_owned(),
-        ),
-        rule: Some(format!("metadata.{what}")),
-    };
-    if !schema.is_object() {
-        return Err(wrong("it is no object".to_owned()));
-    }
-    let takes_objects = schema.get("type").is_none_or(|kind| kind == "object");
-    if what == "inputs" && !takes_objects {
-        return Err(wrong("a skill takes one object".to_owned()));
-    }
-    match Checker::new(schema) {
-        Ok(checker) => checker.note().map_or(Ok(()), |note| Err(wrong(note.to_owned()))),
-        Err(error) => Err(wrong(error.to_string())),
-    }
 }
 
 async fn blocking<T: Send + 'static>(

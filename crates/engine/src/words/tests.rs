@@ -1,6 +1,8 @@
 //! Aliases in output that comes in pieces.
 
-use super::safe;
+use ringfence_hygiene::{Aliases, Detector, Kinds, Names, Secrets, Settings};
+
+use super::*;
 
 #[test]
 fn no_alias_is_cut() {
@@ -13,4 +15,33 @@ fn no_alias_is_cut() {
     let long = "‹ and much more than an alias could ever have".as_bytes();
     assert_eq!(safe(long), long.len());
     assert_eq!(safe(b""), 0);
+}
+
+#[test]
+fn values_stand_in_place_of_aliases_wherever_the_output_is_cut() {
+    let settings = Settings {
+        kinds: Kinds::all(),
+        names: Names::Keys,
+        secrets: Secrets::Redact,
+        own: Vec::new(),
+    };
+    let mut aliases = Aliases::new().unwrap();
+    let said = "è, ann@example.com, Привет, ann@example.com; ";
+    let hidden = aliases.hide(&Detector::new(&settings), said).shown;
+    assert!(!hidden.contains("ann@"), "{hidden}");
+    let kept = aliases.to_bytes();
+    for other in [&b""[..], b"\xe9"] {
+        let (printed, expected) = ([hidden.as_bytes(), other].concat(), [said.as_bytes(), other].concat());
+        for cut in 0..=printed.len() {
+            let mut own = Own {
+                screen: Arc::new(Screen::restore([kept.as_slice()]).unwrap()),
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+            };
+            let (first, rest) = printed.split_at(cut);
+            let mut shown = own.take(Stream::Stdout, first, false);
+            shown.extend(own.take(Stream::Stdout, rest, true));
+            assert_eq!(shown, expected, "{cut}");
+        }
+    }
 }

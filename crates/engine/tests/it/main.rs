@@ -177,7 +177,7 @@ async fn a_stop_from_outside_ends_the_run_now() {
         .request_stop(Target::All, Principal::Local(2))
         .await
         .unwrap();
-    let execution = tokio::time::timeout(Duration::from_secs(5), run)
+    let execution = tokio::time::timeout(Duration::from_secs(20), run)
         .await
         .unwrap()
         .unwrap();

@@ -1,3 +1,6 @@
+use ringfence_catalog::{Definition, Hints};
+use serde_json::json;
+
 use super::*;
 
 fn environment() -> Environment {
@@ -64,4 +67,31 @@ fn texts_lose_secrets_in_every_spelling() {
         "one [redacted] two [redacted] three [redacted] four [redacted]  [31m"
     );
     assert_eq!(scrubber.clean(&"x".repeat(9_000)).chars().count(), TEXT + 1);
+}
+
+#[test]
+fn nothing_that_a_server_says_of_its_tools_holds_a_secret() {
+    let tool = |name: &str| Definition {
+        name: name.to_owned(),
+        title: Some("with s3cr3t-value".to_owned()),
+        description: "Bearer s3cr3t-value".to_owned(),
+        input: json!({"properties": {"s3cr3t-value": {"default": "s3cr3t-value"}}}),
+        output: Some(json!({"title": "s3cr3t-value"})),
+        hints: Hints::default(),
+        tags: vec!["s3cr3t-value".to_owned()],
+    };
+    let mut listing = Listing {
+        server: "one".to_owned(),
+        description: "s3cr3t-value".to_owned(),
+        tools: vec![tool("echo"), tool("echo_s3cr3t-value")],
+    };
+    let mut scrubber = Scrubber::default();
+    scrubber.add(&Secret::new("s3cr3t-value"));
+    scrubber.hide_in_listing(&mut listing);
+    assert_eq!(listing.tools.len(), 1);
+    let shown = format!("{listing:?}");
+    assert!(
+        !shown.contains("s3cr3t") && shown.matches(HIDDEN).count() == 7,
+        "{shown}"
+    );
 }

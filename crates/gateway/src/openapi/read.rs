@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::Method;
+use http::{HeaderName, Method};
 use ringfence_catalog::{Definition, Hints, Listing};
 use serde_json::{Map, Value, json};
 
@@ -17,8 +17,8 @@ const SCHEMAS: &str = "#/components/schemas/";
 
 type Read = (Listing, BTreeMap<String, Operation>);
 
-/// All operations.
-pub(super) fn read(server: &str, document: &Value) -> Result<Read, ServerError> {
+/// All operations; `given` are the headers that the operator sends with each.
+pub(super) fn read(server: &str, document: &Value, given: &[&HeaderName]) -> Result<Read, ServerError> {
     let mut gathered = Gathered::new(server);
     let mut operations = BTreeMap::new();
     let paths = document.get("paths").and_then(Value::as_object);
@@ -26,7 +26,7 @@ pub(super) fn read(server: &str, document: &Value) -> Result<Read, ServerError> 
         let item = resolve(document, item);
         for method in ["get", "put", "post", "delete", "patch", "head", "options"] {
             let Some(operation) = item.get(method) else { continue };
-            let (definition, operation) = one(document, path, method, item, operation);
+            let (definition, operation) = one(Shape::new(document, given), (path, method), item, operation);
             if operations.contains_key(&definition.name) || !path.starts_with('/') {
                 tracing::warn!(
                     server,
@@ -66,7 +66,8 @@ fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     value
 }
 
-fn one(document: &Value, path: &str, method: &str, item: &Value, operation: &Value) -> (Definition, Operation) {
+fn one(mut shape: Shape<'_>, (path, method): (&str, &str), item: &Value, operation: &Value) -> (Definition, Operation) {
+    let document = shape.definitions.document;
     let text = |key: &str| {
         operation
             .get(key)
@@ -77,7 +78,6 @@ fn one(document: &Value, path: &str, method: &str, item: &Value, operation: &Val
     };
     let name = text("operationId");
     let name = if name.is_empty() { named(method, path) } else { name };
-    let mut shape = Shape::new(document);
     let lists = [item.get("parameters"), operation.get("parameters")];
     for parameter in lists.into_iter().flatten().filter_map(Value::as_array).flatten() {
         shape.parameter(resolve(document, parameter));
@@ -145,6 +145,8 @@ fn json_schema(holder: &Value) -> Option<&Value> {
 
 /// One object schema of all parameters and the body.
 struct Shape<'a> {
+    /// Headers that are not the caller's.
+    given: &'a [&'a HeaderName],
     definitions: Definitions<'a>,
     properties: Map<String, Value>,
     required: BTreeSet<String>,
@@ -152,8 +154,9 @@ struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    fn new(document: &'a Value) -> Shape<'a> {
+    fn new(document: &'a Value, given: &'a [&'a HeaderName]) -> Shape<'a> {
         Shape {
+            given,
             definitions: Definitions::new(document),
             properties: Map::new(),
             required: BTreeSet::new(),
@@ -173,9 +176,9 @@ impl<'a> Shape<'a> {
         };
         // What the protocol or the operator sets is not the caller's.
         let lower = called.to_ascii_lowercase();
-        if spot == Spot::Header
-            && ["authorization", "accept", "content-type", "cookie", "host"].contains(&lower.as_str())
-        {
+        let is_ours = ["authorization", "accept", "content-type", "cookie", "host"].contains(&lower.as_str())
+            || self.given.iter().any(|given| given.as_str() == lower);
+        if spot == Spot::Header && is_ours {
             return;
         }
         let none = json!({});

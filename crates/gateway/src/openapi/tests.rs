@@ -18,7 +18,7 @@ fn listed() -> (Listing, BTreeMap<String, Operation>) {
             "name": {"type": "string"}, "child": {"$ref": "#/components/schemas/Item"}, "far": {"$ref": "https://example.com/x"},
         }}}},
     });
-    read::read("one", &document).unwrap()
+    read::read("one", &document, &[]).unwrap()
 }
 
 #[test]
@@ -39,6 +39,23 @@ fn an_operation_becomes_one_object_of_arguments() {
     });
     assert_eq!(put.input, expected);
     assert_eq!(operations["put"].spots["query_id"], (Spot::Query, "id".to_owned()));
+}
+
+#[test]
+fn what_the_operator_sends_is_no_parameter() {
+    let document = json!({"openapi": "3.1.0", "paths": {"/a": {"get": {"operationId": "a", "parameters": [
+        {"name": "X-Api-Key", "in": "header", "required": true, "schema": {"type": "string"}},
+        {"name": "X-Page", "in": "header", "schema": {"type": "string"}},
+    ]}}}});
+    let given = HeaderName::from_static("x-api-key");
+    for (given, expected) in [
+        (&[][..], &["X-Api-Key", "X-Page"][..]),
+        (&[&given][..], &["X-Page"][..]),
+    ] {
+        let (listing, _) = read::read("one", &document, given).unwrap();
+        let properties = listing.tools[0].input["properties"].as_object().unwrap();
+        assert_eq!(properties.keys().collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]

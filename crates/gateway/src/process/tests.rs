@@ -24,8 +24,20 @@ async fn standard_error_is_remembered_bounded_and_clean() {
     let mut text = "x".repeat(1_000_000);
     text.push_str("\nthe key is s3cr3t-value\nlast");
     let words = Arc::<Words>::default();
-    listen(text.as_bytes(), Arc::clone(&words), scrubber).await;
+    listen(text.as_bytes(), Arc::clone(&words), scrubber.clone()).await;
     let last = words.last();
+    // Wherever a line is cut, no part of a secret is left of it, also behind others that are shorter once they are hidden.
+    for (before, times) in (LINE - 20..LINE + 20).flat_map(|before| [(before, 1), (before, 2), (before % 40, 40)]) {
+        let text = format!(
+            "{}{}{}",
+            "y".repeat(before),
+            "s3cr3t-value".repeat(times),
+            "z".repeat(before % 7)
+        );
+        let words = Arc::<Words>::default();
+        listen(text.as_bytes(), Arc::clone(&words), scrubber.clone()).await;
+        assert!(!words.last().contains("s3c"), "{}", words.last());
+    }
     assert!(last.ends_with("\nthe key is [redacted]\nlast"), "{last}");
     assert!(last.len() < 500);
 }

@@ -206,7 +206,7 @@ impl Rig {
 
     /// The lines of the journal once everything has ended.
     pub(crate) async fn closed(&self) -> Vec<String> {
-        for _ in 0..100 {
+        for _ in 0..1000 {
             let lines = self.book.lines();
             let count = |word: &str| lines.iter().filter(|line| line.starts_with(word)).count();
             if count("started") == count("ended") {

@@ -102,7 +102,8 @@ async fn calls_are_parallel_on_one_connection() {
     let calls = (0..50).map(|_| bench.value("one", "slow", json!({"ms": 300})));
     let answers = futures::future::join_all(calls).await;
     assert!(answers.iter().all(|answer| *answer == json!("done")));
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    // One after another they would take fifteen.
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

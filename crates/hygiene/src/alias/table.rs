@@ -16,6 +16,8 @@ const LETTERS: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
 pub(super) const CODE: usize = 6;
 /// The most values a table holds. What is found beyond is hidden for good.
 const MOST: usize = 1 << 20;
+/// And their bytes: a tool can say as many long addresses as it likes.
+const MOST_BYTES: usize = 64 << 20;
 const VERSION: u8 = 1;
 
 /// The letters that tell one alias from another.
@@ -43,6 +45,7 @@ pub struct Aliases {
     seed: Zeroizing<[u8; 32]>,
     next: u64,
     pub(super) entries: Vec<Entry>,
+    bytes: usize,
     by_value: HashMap<u64, Vec<u32>>,
     by_code: HashMap<Code, u32>,
     words: BTreeSet<String>,
@@ -94,6 +97,7 @@ impl Aliases {
             seed,
             next,
             entries: Vec::new(),
+            bytes: 0,
             by_value: HashMap::new(),
             by_code: HashMap::new(),
             words: BTreeSet::new(),
@@ -128,6 +132,7 @@ impl Aliases {
     pub fn forget_unkept(&mut self) {
         for entry in self.entries.drain(self.kept..) {
             self.by_code.remove(&entry.code);
+            self.bytes -= entry.value.len();
         }
         self.known.forget_from(self.kept);
         let kept = self.kept;
@@ -213,7 +218,7 @@ impl Aliases {
         if let Some(entry) = known.and_then(|index| self.entries.get(usize::try_from(*index).ok()?)) {
             return Some(entry.code);
         }
-        if self.entries.len() == MOST {
+        if self.entries.len() == MOST || self.bytes + value.len() > MOST_BYTES {
             return None;
         }
         let code = self.fresh();
@@ -247,6 +252,7 @@ impl Aliases {
         if !self.words.contains(word) {
             self.words.insert(word.to_owned());
         }
+        self.bytes += value.len();
         self.entries.push(Entry {
             word: word.to_owned(),
             form,

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::table::Form;
 use super::{Aliases, resembles_alias};
 use crate::detector::{Detector, Names, Secrets, Settings};
 use crate::hints::Hints;
@@ -406,4 +407,40 @@ fn aliases_are_counted_and_invented_ones_are_none() {
         2
     );
     assert!(aliases.count_json(&json!({"to": "‹email:zzzzzz›"})).is_err());
+}
+
+#[test]
+fn a_table_has_an_end_and_what_is_found_then_is_hidden_for_good() {
+    let mut aliases = Aliases::new().unwrap();
+    let long = "x".repeat(1 << 20);
+    let codes = (0..64).map(|number| aliases.code("url", Form::Text, &format!("{number}{}", &long[2..])));
+    assert!(codes.collect::<Vec<_>>().iter().all(Option::is_some));
+    assert_eq!(aliases.code("url", Form::Text, &long), None);
+    let hidden = aliases
+        .hide(&detector(), &format!("at https://example.com/{long} now"))
+        .shown;
+    assert!(!hidden.contains("example.com"), "{}", &hidden[..200.min(hidden.len())]);
+    // What it has, it has.
+    assert!(aliases.code("url", Form::Text, &format!("7{}", &long[2..])).is_some());
+}
+
+#[test]
+fn of_thousands_that_a_tool_was_told_each_is_found_again() {
+    let mut aliases = Aliases::new().unwrap();
+    let people: Vec<Value> = (0..20_000)
+        .map(|number| json!({ "email": format!("a{number}@example.com") }))
+        .collect();
+    let hidden = aliases.hide_json(&detector(), people.into(), &Hints::none()).shown;
+    let known = aliases.known_json(&hidden);
+    assert_eq!(known.len(), 20_000);
+    let said: Vec<Value> = (0..20_000)
+        .map(|number| format!("queued for a{number}@example.com").into())
+        .collect();
+    let shown = aliases.mask_json(said.into(), &known);
+    for (one, person) in shown.as_array().unwrap().iter().zip(hidden.as_array().unwrap()) {
+        assert_eq!(
+            one.as_str().unwrap(),
+            format!("queued for {}", person["email"].as_str().unwrap())
+        );
+    }
 }

@@ -91,7 +91,7 @@ async fn an_operator_answers_and_an_agent_never_does() {
 
 #[tokio::test]
 async fn what_is_wrong_with_an_answer_is_said() {
-    let world = World::asking("approvals: { timeout: 4s }").await;
+    let world = World::asking("approvals: { timeout: 8s }").await;
     let me = world.holder("me", Scope::Agent).await;
     let operator = world.holder("operator", Scope::Operator).await;
     let place = me.run("typescript", CODE).await.header("location").unwrap().to_owned();

@@ -30,7 +30,7 @@ async fn change(holder: &Holder, session: &Value, draft: &Value) -> Reply {
 
 /// The session in which something of `holder` runs.
 async fn running(holder: &Holder) -> Value {
-    for _ in 0..200 {
+    for _ in 0..1000 {
         let rows = holder.get("/api/v1/sessions?state=open").await.json();
         if let Some(session) = rows["items"].get(0) {
             return session["session_id"].clone();
@@ -40,6 +40,17 @@ async fn running(holder: &Holder) -> Value {
     panic!("nothing runs");
 }
 
+/// Waits until the program has heard that it was refused: it asks again.
+async fn met_rules(holder: &Holder, session: &Value) {
+    let path = format!("/api/v1/sessions/{}/events", session.as_str().unwrap());
+    let mut events = holder.events(&path, &[]).await;
+    let mut refused = 0;
+    while refused < 2 {
+        let (_, data) = events.next().await.unwrap();
+        refused += usize::from(data["event"]["kind"] == "egress_refused");
+    }
+}
+
 #[tokio::test]
 async fn rules_change_under_a_program_that_runs() {
     let world = World::under(POLICY, CEILING).await;
@@ -47,8 +58,7 @@ async fn rules_change_under_a_program_that_runs() {
     let operator = world.holder("operator", Scope::Operator).await;
     let (run, session) = tokio::join!(me.run("shell", ASKS), async {
         let session = running(&me).await;
-        // The program has met the first rules.
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        met_rules(&me, &session).await;
         let mine = change(&me, &session, &json!({ "net": { "enabled": false } })).await;
         assert_eq!(mine.status, 403, "an agent does not change rules: {mine:?}");
         let narrower = json!({ "net": { "enabled": true, "denylist": ["b.example.org"] } });

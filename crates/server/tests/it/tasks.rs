@@ -52,9 +52,15 @@ async fn a_long_run_is_a_task_that_completes() {
     };
     assert_eq!(ended["status"], "completed", "{ended}");
     assert_eq!(ended["result"]["structuredContent"]["stdout"], "done\n");
-    // What is over soon is no task.
-    let soon = client.ask("tools/call", run("echo soon")).await;
-    assert_eq!(soon["result"]["structuredContent"]["stdout"], "soon\n", "{soon}");
+    // What is over soon is no task; where the machine does other things too, not each is over soon.
+    let mut soon = Value::Null;
+    for _ in 0..20 {
+        soon = client.ask("tools/call", run("echo soon")).await["result"].clone();
+        if soon["resultType"] != "task" {
+            break;
+        }
+    }
+    assert_eq!(soon["structuredContent"]["stdout"], "soon\n", "{soon}");
 }
 
 #[tokio::test]

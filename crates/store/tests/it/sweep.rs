@@ -122,6 +122,6 @@ async fn another_process_is_told_to_stop_and_does() {
     assert_eq!(asked, [(session, Owner::Told)]);
     assert_eq!(said.next().unwrap(), [session.to_string(), "stopped".to_owned()]);
     let took = began.elapsed();
-    assert!(took < std::time::Duration::from_secs(1), "{took:?}");
+    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
     child.wait().unwrap();
 }

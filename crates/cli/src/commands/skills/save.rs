@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_engine::{Personal, PromoteError, Promotion, Source, promote};
+use ringfence_engine::{Personal, PromoteError, Promotion, Source, check_schemas, promote};
 use ringfence_gateway::Keep;
 use ringfence_journal::ExecutionId;
 use ringfence_store::{RequiredTool, SkillBody, SkillLanguage, SkillMeta, SkillName};
@@ -48,6 +48,7 @@ pub(super) async fn save(args: SkillsSave, settings: &Settings, printer: &Printe
         }
         (None, Some(file)) => {
             let (meta, body) = from_file(&args, file, promotion, settings)?;
+            check_schemas(meta.inputs.as_ref(), meta.outputs.as_ref())?;
             skills(settings)?.save(scope(args.scope), meta, body)?
         }
         (None, None) => {

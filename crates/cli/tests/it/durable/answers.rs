@@ -187,7 +187,7 @@ fn what_was_granted_for_a_session_outlives_its_server_but_not_its_rules() {
 
 #[test]
 fn an_answer_after_the_timeout_is_told_so() {
-    let world = World::under(&RULES.replace("10m", "2s"));
+    let world = World::under(&RULES.replace("10m", "8s"));
     let server = world.serve();
     let run = server.begin("typescript", ONE);
     let id = world.pending(1)[0].id;
@@ -199,15 +199,16 @@ fn an_answer_after_the_timeout_is_told_so() {
 
 #[test]
 fn the_timeout_runs_on_while_no_server_does() {
-    let world = World::under(&RULES.replace("10m", "3s"));
+    let world = World::under(&RULES.replace("10m", "12s"));
     let server = world.serve();
     let run = server.begin("typescript", ONE);
-    let id = world.pending(1)[0].id;
+    let question = world.pending(1).remove(0);
     world.suspended(&run);
     server.kill();
-    let expires = world.pending(1)[0].expires;
-    eventually("it is too late", || (jiff::Timestamp::now() > expires).then_some(()));
-    assert!(matches!(world.answer(id, true), Err(AnswerError::Expired(_))));
+    let is_late = || jiff::Timestamp::now() > question.expires;
+    assert!(!is_late(), "its server was there all the time");
+    eventually("it is too late", || is_late().then_some(()));
+    assert!(matches!(world.answer(question.id, true), Err(AnswerError::Expired(_))));
     let server = world.serve();
     assert_eq!(server.ended(&run)["value"][0], "approval.timeout");
 }

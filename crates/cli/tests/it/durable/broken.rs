@@ -1,6 +1,8 @@
 //! What cannot go on as it was: a tool that is gone, a recording that is not what was written, a program that depends on what
 //! nobody recorded. Each is refused or failed with its reason, and calls nothing.
 
+use std::fs;
+
 use ringfence_engine::approvals::ApprovalState;
 use ringfence_testkit::front::{Era, Stdio, structured};
 use serde_json::{Value, json};
@@ -167,7 +169,8 @@ fn a_client_is_told_at_the_first_wait_that_a_program_cannot_go_on_elsewhere() {
 fn whoever_runs_a_program_is_told_that_it_cannot_go_on_elsewhere() {
     let world = World::new();
     world.setting.write("main.py", THREADS);
-    let run = world.setting.start(&[
+    let said = world.file("said");
+    let args = [
         "run",
         "main.py",
         "--json",
@@ -175,16 +178,20 @@ fn whoever_runs_a_program_is_told_that_it_cannot_go_on_elsewhere() {
         "servers.json",
         "--policy",
         "policy.yaml",
-    ]);
+    ];
+    let mut command = world.setting.command(&args);
+    let run = command.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
     let question = world.pending(1).remove(0);
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    // While it waits, not only once it is over.
+    let told = crate::setting::eventually("it is told", || {
+        let said = fs::read(&said).unwrap();
+        let told = String::from_utf8_lossy(&said);
+        let at = told.find("the program is lost if this command ends")?;
+        told[at..].split_once('\n').map(|(line, _)| line.to_owned())
+    });
+    assert!(told.contains("thread"), "{told}");
     world.answer(question.id, true).unwrap();
-    let output = crate::setting::wait(run, std::time::Duration::from_secs(20));
-    let told = String::from_utf8_lossy(&output.stderr);
-    let at = told
-        .find("the program is lost if this command ends")
-        .unwrap_or_else(|| panic!("{told}"));
-    assert!(told[at..].contains("thread"), "{told}");
+    let output = crate::setting::wait(run, std::time::Duration::from_mins(1));
     let ended: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(ended["value"], "it", "{ended}");
 }

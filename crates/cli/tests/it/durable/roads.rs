@@ -8,7 +8,7 @@ use ringfence_journal::Kind;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::world::{Begun, Server, World, send, summary};
+use super::world::{Begun, Server, World, send_all, summary};
 use crate::setting::eventually;
 
 /// Where the server is killed.
@@ -37,18 +37,19 @@ enum Person {
     Leave,
 }
 
-fn code(language: &str, gate: &str, pause: u32) -> String {
-    let gate = json!(gate);
+/// A call that waits for a file, one that waits for another, a pause, and a call that waits for nothing.
+fn code(language: &str, world: &World, pause: u32) -> String {
+    let [hold, gate] = ["hold", "gate"].map(|name| json!(world.file(name)));
     match language {
         "python" => format!(
-            "import asyncio, time\nprint(time.time())\nfirst = await tools.log.note(text=\"before\")\nawait asyncio.sleep({pause} / 1000)\n\
+            "import asyncio, time\nprint(time.time())\nfirst = await tools.log.wait_for(file={hold})\nawait asyncio.sleep(1 / 1000)\n\
              try:\n    second = await tools.log.wait_for(file={gate})\nexcept ToolError as error:\n    second = error.code\n\
              print(second, time.time())\nawait asyncio.sleep({pause} / 1000)\nthird = await tools.log.note(text=\"after\")\n\
              [first, second, third]"
         ),
         _ => format!(
             "console.log(Date.now()); const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));\n\
-             const first = await tools.log.note({{ text: \"before\" }}); await sleep({pause});\n\
+             const first = await tools.log.wait_for({{ file: {hold} }}); await sleep(1);\n\
              const second = await tools.log.wait_for.try({{ file: {gate} }});\n\
              console.log(second.ok, Date.now()); await sleep({pause});\n\
              const third = await tools.log.note({{ text: \"after\" }});\n\
@@ -57,13 +58,16 @@ fn code(language: &str, gate: &str, pause: u32) -> String {
     }
 }
 
+/// How often the upstreams have heard of the call that waits for this file.
+fn heard_of(world: &World, name: &str) -> usize {
+    let arguments = json!({ "file": world.file(name) }).to_string();
+    world.ledger().iter().filter(|line| line.arguments == arguments).count()
+}
+
 impl Step {
-    /// How long the program pauses around the call, so that things can be held up there.
+    /// How many milliseconds the program pauses after the call: it must be seen that it has the answer before it goes on.
     fn pause(self) -> u32 {
-        match self {
-            Step::BeforeTheEvent | Step::AfterTheEvent | Step::AheadOfTheDatabase | Step::AfterTheAnswer => 2500,
-            Step::UpstreamWorks | Step::BeforeTheResultIsKept | Step::BeforeTheAnswer => 1,
-        }
+        if self == Step::AfterTheAnswer { 5000 } else { 1 }
     }
 
     fn is_unknown(self) -> bool {
@@ -80,60 +84,66 @@ impl Step {
 
     /// Kills the server there.
     fn kill(self, world: &World, server: Server, run: &Begun) {
-        let asked = |world: &World| world.calls_of("wait_for") == 1;
+        let works_at = |name: &str| eventually("the upstream works", || (heard_of(world, name) == 1).then_some(()));
         let started = |kind: &Kind| matches!(kind, Kind::CallStarted { number: 2, .. });
         let ended = |number: u64| move |kind: &Kind| matches!(kind, Kind::CallEnded { number: n, .. } if *n == number);
         let gate = world.file("gate");
+        // The program is held while the call before ends, so that things can be held up before it makes the next.
+        works_at("hold");
+        let held = server.hold();
+        fs::write(world.file("hold"), "").unwrap();
         world.written(&run.session, "the call before has ended", ended(1));
+        let go_on = || send_all(&held, Signal::CONT);
         match self {
             Step::BeforeTheEvent => {
-                server.dies_at_its_next_write();
+                server.dies_at_its_next_write_after(go_on);
                 server.kill();
             }
             Step::AfterTheEvent => {
-                server
-                    .upstreams()
-                    .into_iter()
-                    .for_each(|upstream| send(upstream, Signal::STOP));
+                send_all(&server.upstreams(), Signal::STOP);
+                go_on();
                 world.written(&run.session, "the call has started", started);
                 server.kill();
             }
             Step::AheadOfTheDatabase => {
                 let lock = world.lock();
-                eventually("the upstream works", || asked(world).then_some(()));
+                go_on();
+                works_at("gate");
                 server.kill();
                 drop(lock);
                 assert!(!world.committed(&run.session, "call_started", 2));
             }
             Step::UpstreamWorks => {
-                eventually("the upstream works", || asked(world).then_some(()));
+                go_on();
+                works_at("gate");
                 server.kill();
             }
             Step::BeforeTheResultIsKept => {
-                eventually("the upstream works", || asked(world).then_some(()));
+                go_on();
+                works_at("gate");
                 world.written(&run.session, "the call has started", started);
                 server.dies_at_its_next_write_after(|| fs::write(&gate, "").unwrap());
                 server.kill();
             }
             Step::BeforeTheAnswer => {
-                eventually("the upstream works", || asked(world).then_some(()));
-                server
-                    .workers()
-                    .into_iter()
-                    .for_each(|worker| send(worker, Signal::STOP));
+                go_on();
+                works_at("gate");
+                server.hold();
                 fs::write(&gate, "").unwrap();
                 world.written(&run.session, "the result is written", ended(2));
                 server.kill();
             }
             Step::AfterTheAnswer => {
+                go_on();
                 fs::write(&gate, "").unwrap();
-                world.written(&run.session, "the result is written", ended(2));
                 let mut said = String::new();
                 eventually("the program has it", || {
                     let (_, now) = server.look(run);
                     said.push_str(now["stdout"].as_str().unwrap_or_default());
                     (said.lines().count() == 2).then_some(())
                 });
+                server.hold();
+                world.written(&run.session, "the result is written", ended(2));
                 server.kill();
             }
         }
@@ -144,11 +154,10 @@ impl Step {
 fn check(language: &str, step: Step, person: Person) {
     let world = World::new();
     let server = world.serve();
-    let gate = world.file("gate").to_string_lossy().into_owned();
-    let run = server.begin(language, &code(language, &gate, step.pause()));
+    let run = server.begin(language, &code(language, &world, step.pause()));
     step.kill(&world, server, &run);
     world.left_by_all();
-    assert_eq!(world.calls_of("wait_for"), step.heard(), "{step:?}");
+    assert_eq!(heard_of(&world, "gate"), step.heard(), "{step:?}");
 
     let server = world.serve();
     let (status, now) = server.look(&run);
@@ -158,7 +167,7 @@ fn check(language: &str, step: Step, person: Person) {
     if step.is_unknown() {
         let pending = world.pending(1);
         assert_eq!(summary(&pending), [(2, "unknown".to_owned(), ApprovalState::Pending)]);
-        assert_eq!(pending[0].arguments, json!({ "file": gate }));
+        assert_eq!(pending[0].arguments, json!({ "file": world.file("gate") }));
         match person {
             Person::Again => heard = step.heard() + 1,
             Person::Leave => (heard, second) = (step.heard(), "tool.unknown_effect"),
@@ -166,9 +175,9 @@ fn check(language: &str, step: Step, person: Person) {
         world.answer(pending[0].id, person == Person::Again).unwrap();
     }
     let ended = server.ended(&run);
-    assert_eq!(ended["value"], json!(["before", second, "after"]), "{step:?}: {ended}");
-    assert_eq!(world.calls_of("wait_for"), heard, "{step:?}");
-    assert_eq!(world.calls_of("note"), 2, "{step:?}");
+    assert_eq!(ended["value"], json!(["there", second, "after"]), "{step:?}: {ended}");
+    assert_eq!(heard_of(&world, "gate"), heard, "{step:?}");
+    assert_eq!((heard_of(&world, "hold"), world.calls_of("note")), (1, 1), "{step:?}");
     let numbers: Vec<&Value> = ended["calls"]
         .as_array()
         .unwrap()

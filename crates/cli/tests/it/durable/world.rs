@@ -372,19 +372,18 @@ impl Server {
         let upstreams = self.upstreams();
         self.signal(Signal::KILL);
         self.served.wait().unwrap();
-        for upstream in upstreams {
-            // One that has ended is as good.
-            let _ = kill_process(pid(upstream), Signal::KILL);
-        }
+        send_all(&upstreams, Signal::KILL);
     }
 
-    /// Waits until the kernel ends it for writing to a file, which it may not do any more: that write has not happened.
-    #[track_caller]
-    pub(crate) fn dies_at_its_next_write(&self) {
-        self.dies_at_its_next_write_after(|| {});
+    /// Holds its workers where they stand, until all of these are told to go on.
+    pub(crate) fn hold(&self) -> Vec<u32> {
+        let workers = self.workers();
+        send_all(&workers, Signal::STOP);
+        workers
     }
 
-    /// The same, after something that makes it write.
+    /// Does something that makes it write to a file, which it may not do any more, and waits until the kernel has ended it for
+    /// that: the write has not happened.
     #[track_caller]
     pub(crate) fn dies_at_its_next_write_after(&self, act: impl FnOnce()) {
         let none = Rlimit {
@@ -429,8 +428,15 @@ fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }
 
-pub(crate) fn send(to: u32, signal: Signal) {
+fn send(to: u32, signal: Signal) {
     kill_process(pid(to), signal).unwrap();
+}
+
+/// Sends a signal to many; one that has ended is as good.
+pub(crate) fn send_all(to: &[u32], signal: Signal) {
+    for one in to {
+        let _ = kill_process(pid(*one), signal);
+    }
 }
 
 fn command(pid: u32) -> String {

@@ -56,19 +56,3 @@ fn a_program_needs_the_tools_that_it_names() {
     // Which of two is meant is not known.
     check("from tools import git_hub as g, mail as m\nm.search()", &[]);
 }
-
-#[test]
-fn a_schema_is_checked_before_it_is_kept() {
-    let check = |what: &str, schema: Value| check_schema(what, Some(&schema)).map_err(|error| error.code);
-    assert_eq!(check("inputs", json!({ "type": "object", "properties": {} })), Ok(()));
-    assert_eq!(check("outputs", json!({ "type": "array" })), Ok(()));
-    for (what, schema) in [
-        ("inputs", json!({ "type": "array" })),
-        ("inputs", json!([])),
-        ("outputs", json!({ "type": "nonsense" })),
-        ("inputs", json!({ "properties": { "a": { "pattern": "(" } } })),
-        ("inputs", json!({ "$ref": "https://example.com/schema" })),
-    ] {
-        assert_eq!(check(what, schema.clone()), Err("skill.schema".to_owned()), "{schema}");
-    }
-}

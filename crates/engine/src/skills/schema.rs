@@ -1,0 +1,58 @@
+//! The schemas of a skill: kept only where values can be checked against them, whole, by whatever road the skill comes.
+
+use ringfence_catalog::Checker;
+use serde_json::Value;
+
+use crate::execution::ErrorReport;
+
+/// A schema that cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("`{what}` is no usable JSON Schema: {why}")]
+pub struct SchemaError {
+    what: &'static str,
+    why: String,
+}
+
+impl SchemaError {
+    /// The stable code of this error.
+    pub const CODE: &str = "skill.schema";
+    /// What to do about it.
+    pub const HINT: &str =
+        "give an object such as {\"type\":\"object\",\"properties\":{\"since\":{\"type\":\"string\"}}}";
+}
+
+impl From<SchemaError> for ErrorReport {
+    fn from(error: SchemaError) -> ErrorReport {
+        ErrorReport {
+            code: SchemaError::CODE.to_owned(),
+            message: error.to_string(),
+            hint: Some(SchemaError::HINT.to_owned()),
+            rule: Some(format!("metadata.{}", error.what)),
+        }
+    }
+}
+
+/// Whether what a skill takes and gives can be checked.
+pub fn check_schemas(inputs: Option<&Value>, outputs: Option<&Value>) -> Result<(), SchemaError> {
+    check("inputs", inputs)?;
+    check("outputs", outputs)
+}
+
+fn check(what: &'static str, schema: Option<&Value>) -> Result<(), SchemaError> {
+    let Some(schema) = schema else { return Ok(()) };
+    let wrong = |why: String| SchemaError { what, why };
+    if !schema.is_object() {
+        return Err(wrong("it is no object".to_owned()));
+    }
+    let takes_objects = schema.get("type").is_none_or(|kind| kind == "object");
+    if what == "inputs" && !takes_objects {
+        return Err(wrong("a skill takes one object".to_owned()));
+    }
+    match Checker::new(schema) {
+        Ok(checker) => checker.note().map_or(Ok(()), |note| Err(wrong(note.to_owned()))),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;
