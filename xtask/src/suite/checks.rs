@@ -10,6 +10,9 @@ use super::tally::Tally;
 use super::{Outcome, passed, skips};
 use crate::program::{self, Watched};
 
+/// More tests than this do not fail by chance.
+const AGAIN: usize = 3;
+
 pub(super) fn format(root: &Path) -> Result<Outcome> {
     run(program::cargo(root).args(["fmt", "--all", "--check"]))
 }
@@ -46,6 +49,8 @@ pub(super) fn tests(root: &Path) -> Result<Outcome> {
     if has_nextest(root) {
         cargo.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--success-output", "immediate"]);
+        // On two busy cores one in two thousand may lose a race of its own; it is tried once more, and that is said.
+        cargo.args(["--retries", "1"]);
     } else {
         cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--lib", "--bins", "--tests", "--", "--show-output"]);
@@ -77,6 +82,29 @@ fn has_nextest(root: &Path) -> bool {
 pub(super) fn counted(command: &mut Command) -> Result<Tally> {
     let name = program::shown(command);
     settle(&program::watch(command, is_news)?, &name)
+}
+
+/// The same for a test program; a few tests that fail are tried once more, and that is said.
+pub(super) fn counted_twice(command: &mut Command) -> Result<Tally> {
+    let name = program::shown(command);
+    let first = program::watch(command, is_news)?;
+    let failed = failed(&first.lines);
+    if first.status.success() || failed.is_empty() || failed.len() > AGAIN {
+        return settle(&first, &name);
+    }
+    skips::judge(&first.lines)?;
+    eprintln!("-- once more: {}", failed.join(", "));
+    let second = program::watch(command.arg("--exact").args(&failed), is_news)?;
+    let mut tally = Tally::of(&first.lines);
+    tally.add(&settle(&second, &name)?);
+    tally.again = failed.len() as u64;
+    Ok(tally)
+}
+
+/// The tests that a test program says have failed.
+fn failed(lines: &[String]) -> Vec<&str> {
+    let tests = lines.iter().filter_map(|line| line.trim().strip_prefix("test "));
+    tests.filter_map(|test| test.strip_suffix(" ... FAILED")).collect()
 }
 
 /// Tests that pass are asked for their output, for it may say why one skipped itself; the frame around it is no news.

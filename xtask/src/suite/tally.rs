@@ -9,6 +9,8 @@ pub(super) struct Tally {
     pub(super) passed: u64,
     /// Tests that skipped themselves for a reason that counts.
     pub(super) skipped: u64,
+    /// Tests that passed only when they were tried again.
+    pub(super) again: u64,
 }
 
 impl Tally {
@@ -21,18 +23,20 @@ impl Tally {
             results.filter_map(|line| before(line, " passed")).sum()
         });
         let skipped = lines().filter_map(skips::reason).map(|_| 1).sum();
-        Self { passed, skipped }
+        let again = summary.and_then(|line| before(line, " flaky")).unwrap_or_default();
+        Self { passed, skipped, again }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         self.passed += other.passed;
         self.skipped += other.skipped;
+        self.again += other.again;
     }
 }
 
 /// The number right before a word.
 fn before(line: &str, word: &str) -> Option<u64> {
-    line.split_once(word)?.0.rsplit(' ').next()?.parse().ok()
+    line.split_once(word)?.0.rsplit([' ', '(']).next()?.parse().ok()
 }
 
 impl fmt::Display for Tally {
@@ -41,6 +45,9 @@ impl fmt::Display for Tally {
         write!(out, "{} tests ran", self.passed.saturating_sub(self.skipped))?;
         if self.skipped > 0 {
             write!(out, ", {} not possible on this machine", self.skipped)?;
+        }
+        if self.again > 0 {
+            write!(out, ", {} only at a second try: they want mending", self.again)?;
         }
         Ok(())
     }

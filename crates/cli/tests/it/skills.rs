@@ -232,6 +232,7 @@ fn what_is_no_skill_is_said() {
     setting.write("a.txt", "1");
     setting.write("bad.json", "{");
     setting.write("list.json", "[]");
+    setting.write("text.json", r#"{"type": "string"}"#);
     setting.write("big.ts", "/".repeat(2 << 20));
     let long = "x".repeat(1025);
     let save = |name: &'static str, file: &'static str, more: &[&'static str]| {
@@ -251,7 +252,22 @@ fn what_is_no_skill_is_said() {
     refused(
         &setting,
         &save("a", "a.ts", &["--outputs", "list.json"]),
-        "expected an object",
+        "`outputs` is no usable JSON Schema: it is no object",
+    );
+    refused(
+        &setting,
+        &save("a", "a.ts", &["--inputs", "text.json"]),
+        "`inputs` is no usable JSON Schema: a skill takes one object",
+    );
+    setting.write(
+        "broken/SKILL.md",
+        "---\nname: broken\ndescription: Does.\nmetadata:\n  ringfence-inputs:\n    properties: { a: { pattern: \"(\" } }\n---\n",
+    );
+    setting.write("broken/program.ts", "1");
+    refused(
+        &setting,
+        &["skills", "import", "broken"],
+        "`inputs` is no usable JSON Schema",
     );
     refused(
         &setting,

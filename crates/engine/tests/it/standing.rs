@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ringfence_engine::approvals::{AnswerError, ApprovalState, Say, Settled};
+use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Say, Settled};
 use ringfence_engine::standing;
 use ringfence_journal::{
     ApprovalId, ApprovalScope, ApprovalVia, AskReason, Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal,
@@ -335,4 +335,56 @@ async fn where_another_process_does_not_end_its_writing_nothing_is_answered() {
     other.unlock().unwrap();
     inbox.always(id).await.unwrap();
     assert_eq!(inbox.rules().len(), 1);
+}
+
+#[tokio::test]
+async fn the_policy_that_asks_says_who_may_answer() {
+    let by = |by: &str| under(&format!("approvals: {{ by: [{by}] }}"), &Ceiling::own_word());
+    let (open, strict, formal) = (by("inbox, client"), by("inbox"), by("client"));
+    let inbox = Inbox::new(&open).await;
+    for policy in [&strict, &formal] {
+        let named = PolicyRef {
+            name: policy.name().into(),
+            digest: policy.digest().into(),
+        };
+        inbox
+            .store
+            .keep_policy(named, policy.to_json().to_string())
+            .await
+            .unwrap();
+    }
+    let cases = [
+        (&open, [true, true]),
+        (&strict, [true, false]),
+        (&formal, [false, true]),
+    ];
+    for (number, (policy, expected)) in (1..).zip(cases) {
+        let question = Question {
+            grounds: Grounds {
+                policy: Some(policy.digest().to_owned()),
+                ..Grounds::default()
+            },
+            ..inbox.question(number, "ann")
+        };
+        let id = inbox.ask(question).await;
+        for (via, expected) in [ApprovalVia::Cli, ApprovalVia::Client].into_iter().zip(expected) {
+            assert_eq!(
+                approvals::takes(&inbox.store, id, via).await.unwrap(),
+                expected,
+                "{number}"
+            );
+            let say = Say {
+                approve: false,
+                scope: ApprovalScope::Once,
+                shown: None,
+                by: ME,
+                via,
+                note: None,
+            };
+            match approvals::answer(&inbox.store, id, say).await {
+                Ok(_) => assert!(expected, "{number}"),
+                Err(told) => assert_eq!((told.code(), expected), ("approval.way", false), "{told}"),
+            }
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Calls that need a person: asked, answered, and looked at again before they go.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringfence_gateway::{Ruling, Stopped, Waiting};
 use ringfence_journal::{ApprovalScope, AskReason, Kind};
+use ringfence_policy::StandingRules;
 use serde_json::json;
 
 use crate::book::{Road, policy, refused, spawn};
@@ -384,4 +385,41 @@ async fn nobody_at_the_desk_means_no() {
     let events = Arc::clone(&road.book);
     let events = events.events.lock().unwrap();
     assert!(matches!(events[0].kind, Kind::CallRefused { .. }));
+}
+
+#[tokio::test]
+async fn an_answer_given_for_good_holds_until_it_is_taken_back() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let road = Road::new(&bench, ASK);
+    let (desk, mut inbox) = road.desk();
+    let rules = Arc::new(Mutex::new(StandingRules::default()));
+    let file = Arc::clone(&rules);
+    let pass = road.pass(desk.with_standing(move || file.lock().unwrap().clone()));
+    let given = StandingRules::parse("version: 1\nrules: [{ allow: one.echo }]").unwrap();
+    for number in [1, 3] {
+        *rules.lock().unwrap() = given.clone();
+        pass.call(number, "one", "echo", HI, b"").await.unwrap();
+        assert!(inbox.is_empty());
+        // The line is gone from the file: in the same execution, a person is asked again.
+        *rules.lock().unwrap() = StandingRules::default();
+        let calling = spawn(&pass, number + 1, "echo", HI);
+        inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();
+        assert_eq!(refused(calling.await.unwrap()).0, "approval.denied");
+    }
+}
+
+#[tokio::test]
+async fn a_person_has_as_long_as_the_rules_in_force_say() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let road = Road::new(&bench, ASK);
+    let (desk, mut inbox) = road.desk();
+    let pass = road.pass(desk);
+    for (number, minutes) in (1..).zip([5, 7]) {
+        pass.change(policy(&format!("{ASK}\napprovals: {{ timeout: {minutes}m }}")));
+        let calling = spawn(&pass, number, "echo", HI);
+        let (petition, answer) = inbox.next().await;
+        assert_eq!(petition.timeout, Some(Duration::from_mins(minutes)));
+        answer.send(ONCE).unwrap();
+        calling.await.unwrap().unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 use std::process::Command;
 
 use super::super::tally::Tally;
-use super::{is_news, run, settle};
+use super::{counted_twice, is_news, run, settle};
 use crate::program;
 
 fn shell(script: &str) -> Command {
@@ -29,7 +29,7 @@ fn counted(script: &str) -> anyhow::Result<Tally> {
 #[test]
 fn tests_are_counted_and_skips_judged() {
     let result = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'";
-    assert_eq!(counted(result).unwrap(), Tally { passed: 3, skipped: 0 });
+    assert_eq!(counted(result).unwrap().passed, 3);
     assert_eq!(
         counted(&format!("{result}; exit 101")).unwrap_err().to_string(),
         "`sh` ended with exit status: 101"
@@ -53,5 +53,27 @@ fn the_frame_around_a_test_is_no_news() {
         ("test result: ok. 12 passed; 0 failed", true),
     ] {
         assert_eq!(is_news(line), news, "{line}");
+    }
+}
+
+/// A test program of one test, which fails as often as there are lines in a file.
+fn flaky(times: usize) -> (tempfile::TempDir, Command) {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("left");
+    std::fs::write(&left, "x\n".repeat(times)).unwrap();
+    let script = r#"echo "test b ... ok"
+        if [ -s "$0" ]; then sed -i 1d "$0"; echo "test a ... FAILED"; echo "test result: FAILED. 1 passed; 1 failed"; exit 101; fi
+        echo "test result: ok. 1 passed; 0 failed""#;
+    let mut command = shell(script);
+    command.arg(left);
+    (folder, command)
+}
+
+#[test]
+fn a_test_that_fails_twice_fails_the_step_and_once_is_told() {
+    for (times, expected) in [(0, Some(0)), (1, Some(1)), (2, None)] {
+        let (_folder, mut command) = flaky(times);
+        let again = counted_twice(&mut command).ok().map(|tally| tally.again);
+        assert_eq!(again, expected, "{times}");
     }
 }
