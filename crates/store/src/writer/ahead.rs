@@ -25,6 +25,11 @@ const SHORTLY: Duration = Duration::from_millis(5);
 /// So much may be ahead; what comes then is committed with it.
 const MOST_ROWS: usize = 256;
 const MOST_BYTES: u64 = 64 * 1024;
+/// So much is committed as soon as there is nothing else to do: many in one commit cost little more than one.
+const ENOUGH_ROWS: usize = 64;
+const ENOUGH_BYTES: u64 = 32 * 1024;
+/// And less than that after so long.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// Whether the database lacks something that was answered.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +80,8 @@ pub(super) struct Ahead {
     /// Where the next row goes: all before it is not in the database yet.
     end: u64,
     rows: Vec<Row>,
+    /// When the first of them came.
+    since: Option<Instant>,
     again: Option<Instant>,
     /// The database did not take it: nothing more goes ahead until it does.
     is_stuck: bool,
@@ -88,6 +95,7 @@ impl Ahead {
             file: None,
             end: 0,
             rows: Vec::new(),
+            since: None,
             again: None,
             is_stuck: false,
             behind,
@@ -96,10 +104,12 @@ impl Ahead {
 
     /// When the database is to catch up.
     pub(super) fn due(&self) -> Due {
-        match self.again {
-            Some(again) => Due::At(again),
-            None if self.rows.is_empty() => Due::Never,
-            None => Due::Soon,
+        let is_enough = self.rows.len() >= ENOUGH_ROWS || self.end >= ENOUGH_BYTES;
+        match (self.again, self.since) {
+            (Some(again), _) => Due::At(again),
+            (None, Some(since)) if !is_enough => Due::At(since + GATHER),
+            (None, Some(_)) => Due::Soon,
+            (None, None) => Due::Never,
         }
     }
 
@@ -170,6 +180,7 @@ impl Ahead {
         let pieces = pieces.chain(std::iter::repeat_with(|| None));
         let rows = records.into_iter().zip(pieces);
         self.rows.extend(rows.map(|(record, piece)| Row { record, piece }));
+        self.since.get_or_insert_with(Instant::now);
         self.behind.0.store(true, Ordering::Release);
     }
 
@@ -186,6 +197,7 @@ impl Ahead {
             Ok(lost) => {
                 self.rows.clear();
                 self.end = 0;
+                self.since = None;
                 self.again = None;
                 self.is_stuck = false;
                 self.behind.0.store(false, Ordering::Release);
