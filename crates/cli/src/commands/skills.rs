@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use ringfence_engine::{SchemaError, check_schemas};
 use ringfence_gateway::Keep;
 use ringfence_store::{Damaged, Skill, SkillBody, SkillError, SkillName, SkillParcel, SkillScope, Skills, Survey};
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use crate::args::{
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, bytes, count, escape};
 use crate::settings::Settings;
-use ringfence_engine::{SchemaError, check_schemas};
 
 mod save;
 

@@ -46,7 +46,9 @@ impl Through {
 /// Bytes as a text of whatever coding, if they are one: what is no letter in it is marked.
 fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     let bytes = match String::from_utf8(bytes) {
-        Ok(text) => return Ok(text),
+        Ok(text) if !text.contains('\0') => return Ok(text),
+        // Two bytes for each plain letter are UTF-8 too, with nothing between them.
+        Ok(text) => text.into_bytes(),
         Err(error) => error.into_bytes(),
     };
     let wide = match bytes.as_slice() {
@@ -65,7 +67,7 @@ fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     if !looked_at.contains(&0) || no_letters * 64 <= looked_at.len() {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
-    Err(bytes)
+    String::from_utf8(bytes).map_err(std::string::FromUtf8Error::into_bytes)
 }
 
 /// Whether no text has it.
@@ -75,8 +77,8 @@ fn is_no_letter(letter: char) -> bool {
 
 /// Whether nearly all letters are of the commonest scripts.
 fn is_common(text: &str) -> bool {
-    let (common, strange): (Vec<char>, Vec<char>) = text.chars().partition(|letter| *letter < '\u{800}');
-    strange.len() * 8 < common.len()
+    let strange = text.chars().filter(|letter| *letter >= '\u{800}').count();
+    strange * 8 < text.chars().count()
 }
 
 /// UTF-16 of one order, if every pair of bytes is a letter.

@@ -15,6 +15,10 @@ fn text_is_told_from_anything_else_by_what_it_is_made_of() {
         check(&[mark.as_slice(), bytes].concat(), Some("név,Ann Lee\n"));
         check(bytes, Some("név,Ann Lee\n"));
     }
+    // Plain letters only are UTF-8 in either case.
+    check(b"A\0n\0n\0 \0L\0e\0e\0", Some("Ann Lee"));
+    check(b"\0A\0n\0n", Some("Ann"));
+    check(b"Ann\0Lee", Some("Ann\0Lee"));
     // Latin-1, also with a byte that strays.
     check(b"n\xe9v,Ann Lee", Some("n\u{fffd}v,Ann Lee"));
     let stray = [b"n\xe9v,Ann Lee ".repeat(10).as_slice(), &[0]].concat();
