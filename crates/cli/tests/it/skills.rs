@@ -231,8 +231,6 @@ fn what_is_no_skill_is_said() {
     setting.write("a.ts", "1");
     setting.write("a.txt", "1");
     setting.write("bad.json", "{");
-    setting.write("list.json", "[]");
-    setting.write("text.json", r#"{"type": "string"}"#);
     setting.write("big.ts", "/".repeat(2 << 20));
     let long = "x".repeat(1025);
     let save = |name: &'static str, file: &'static str, more: &[&'static str]| {
@@ -249,26 +247,6 @@ fn what_is_no_skill_is_said() {
     refused(&setting, &save("a", "none.ts", &[]), "no such file");
     refused(&setting, &save("a", "big.ts", &[]), "the most is 1048576");
     refused(&setting, &save("a", "a.ts", &["--inputs", "bad.json"]), "is no JSON");
-    refused(
-        &setting,
-        &save("a", "a.ts", &["--outputs", "list.json"]),
-        "`outputs` is no usable JSON Schema: it is no object",
-    );
-    refused(
-        &setting,
-        &save("a", "a.ts", &["--inputs", "text.json"]),
-        "`inputs` is no usable JSON Schema: a skill takes one object",
-    );
-    setting.write(
-        "broken/SKILL.md",
-        "---\nname: broken\ndescription: Does.\nmetadata:\n  ringfence-inputs:\n    properties: { a: { pattern: \"(\" } }\n---\n",
-    );
-    setting.write("broken/program.ts", "1");
-    refused(
-        &setting,
-        &["skills", "import", "broken"],
-        "`inputs` is no usable JSON Schema",
-    );
     refused(
         &setting,
         &save("a", "a.ts", &["--tool", "crm.never"]),
@@ -297,6 +275,39 @@ fn what_is_no_skill_is_said() {
     );
     let usage = setting.run(&["skills", "save", "a", "--description", "Does."]);
     assert_eq!(usage.code, Some(2), "{usage:?}");
+    assert_eq!(setting.json(&["skills", "list", "--json"]), json!([]));
+}
+
+#[test]
+fn a_schema_that_nothing_can_be_checked_by_is_refused_on_every_road() {
+    let setting = Setting::new();
+    setting.write("a.ts", "1");
+    setting.write("list.json", "[]");
+    setting.write("text.json", r#"{"type": "string"}"#);
+    let save = |more: &[&'static str]| {
+        let args = ["skills", "save", "a", "--file", "a.ts", "--description", "Does."];
+        [&args[..], more].concat()
+    };
+    refused(
+        &setting,
+        &save(&["--outputs", "list.json"]),
+        "`outputs` is no usable JSON Schema: it is no object",
+    );
+    refused(
+        &setting,
+        &save(&["--inputs", "text.json"]),
+        "`inputs` is no usable JSON Schema: a skill takes one object",
+    );
+    setting.write(
+        "broken/SKILL.md",
+        "---\nname: broken\ndescription: Does.\nmetadata:\n  ringfence-inputs:\n    properties: { a: { pattern: \"(\" } }\n---\n",
+    );
+    setting.write("broken/program.ts", "1");
+    refused(
+        &setting,
+        &["skills", "import", "broken"],
+        "`inputs` is no usable JSON Schema",
+    );
     assert_eq!(setting.json(&["skills", "list", "--json"]), json!([]));
 }
 
