@@ -156,8 +156,8 @@ impl Demo<'_> {
                 .paint("Two calls that the policy does not let through", Style::Strong),
         )?;
         let mut held = true;
-        // Nobody is there to answer: a second is enough to show that no answer means no.
-        let policy = policy(&[("approvals", "{ timeout: 1s }")])?;
+        // Nobody is there to answer: a moment is enough to show that no answer means no.
+        let policy = policy(&[("approvals", "{ timeout: 1500ms }")])?;
         for (what, source, expected) in FORBIDDEN {
             let execution = self.run(policy.clone(), code("call.ts", source)).await?;
             let error = execution.error.as_ref();
