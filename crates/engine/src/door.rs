@@ -2,6 +2,8 @@
 //!
 //! Calls are spawned, never awaited one after another: a program's parallel calls are parallel.
 
+mod brisk;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,7 @@ use crate::engine::lock;
 use crate::error::RunError;
 use crate::execution::ErrorReport;
 use crate::runs::Run;
+use brisk::Brisk;
 
 /// Calls and answers that may wait on each way through the door.
 pub(crate) const ROOM: usize = 1024;
@@ -91,6 +94,7 @@ impl Keeper {
         let mut waiting = self.pass.waiting();
         let mut still = Still::new(&self.rest, run);
         let mut order = Order::default();
+        let mut brisk = Brisk::new();
         loop {
             let all_wait = only_people(under_way.len(), *waiting.borrow_and_update());
             if !all_wait {
@@ -100,9 +104,13 @@ impl Keeper {
             }
             tokio::select! {
                 biased;
-                Some(done) = under_way.join_next() => settled(done)?,
+                Some(done) = under_way.join_next() => {
+                    brisk.stir();
+                    settled(done)?;
+                }
                 asked = ways.calls.recv() => match asked {
                     Some(asked) => {
+                        brisk.stir();
                         // In the program's order, which the tasks do not keep: after a call that is another than before, no call is
                         // made.
                         for asked in order.next(asked) {
@@ -116,6 +124,7 @@ impl Keeper {
                 },
                 Ok(()) = waiting.changed() => {}
                 () = still.changed() => {}
+                never = brisk.wait() => match never {},
             }
         }
         while let Some(done) = under_way.join_next().await {

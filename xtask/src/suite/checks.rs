@@ -87,16 +87,25 @@ pub(super) fn counted(command: &mut Command) -> Result<Tally> {
 /// The same for a test program; a few tests that fail are tried once more, and that is said.
 pub(super) fn counted_twice(command: &mut Command) -> Result<Tally> {
     let name = program::shown(command);
-    let first = program::watch(command, is_news)?;
+    twice(&name, |again| {
+        if !again.is_empty() {
+            command.arg("--exact").args(again);
+        }
+        program::watch(command, is_news)
+    })
+}
+
+/// Runs tests: all, and then the few that failed.
+fn twice(name: &str, mut run: impl FnMut(&[&str]) -> Result<Watched>) -> Result<Tally> {
+    let first = run(&[])?;
     let failed = failed(&first.lines);
     if first.status.success() || failed.is_empty() || failed.len() > AGAIN {
-        return settle(&first, &name);
+        return settle(&first, name);
     }
     skips::judge(&first.lines)?;
     eprintln!("-- once more: {}", failed.join(", "));
-    let second = program::watch(command.arg("--exact").args(&failed), is_news)?;
     let mut tally = Tally::of(&first.lines);
-    tally.add(&settle(&second, &name)?);
+    tally.add(&settle(&run(&failed)?, name)?);
     tally.again = failed.len() as u64;
     Ok(tally)
 }
