@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long nothing may come before whoever waits goes to sleep.
-const MOMENT: Duration = Duration::from_micros(150);
-/// So many times in a row something came in time: calls of a tool that takes longer never make it.
-const PAYS: u32 = 3;
+const MOMENT: Duration = Duration::from_micros(200);
+/// So many times in a row something came in time, a call and its answer: those of a tool that takes longer never make it.
+const PAYS: u32 = 2;
 
 /// Whether somebody is awake.
 static AWAKE: AtomicBool = AtomicBool::new(false);
