@@ -288,7 +288,8 @@ impl Engine {
                 }
             };
             // What the program saw of people is hidden again wherever it says it.
-            if let Some(value) = answer.as_ref().ok().and_then(|text| serde_json::from_str(text).ok()) {
+            if let Ok(text) = &answer {
+                let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.clone()));
                 session.screen.learn((&self.store, session.id), &sight, value).await?;
             }
             let answered = Answered {

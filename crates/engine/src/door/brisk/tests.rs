@@ -41,8 +41,12 @@ fn one_stays_awake_for_a_moment_and_only_where_that_pays() {
             brisk.stir();
         }
     };
-    stirred(&mut brisk);
-    assert!(rounds(&brisk) > 0);
+    // A machine that is busy may take the moment away between two lines.
+    let is_awake = (0..1000).any(|_| {
+        stirred(&mut brisk);
+        rounds(&brisk) > 0
+    });
+    assert!(is_awake);
     assert!(brisk.since.elapsed() > MOMENT);
     // Nobody else while one is.
     stirred(&mut brisk);
