@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ringfence_policy::ToolName;
+use ringfence_policy::{ToolName, is_unseen};
 
 use crate::tool::{Definition, Digest, Listing, Tool};
 
@@ -224,7 +224,7 @@ impl Catalog {
     }
 }
 
-/// A name that a policy can write: no spaces, controls or wildcards; no empty parts; a server's has no dots.
+/// A name that a policy can write and a reader sees as it is: no spaces, controls, unseen characters or wildcards; no empty parts; a server's has no dots.
 fn canonical(text: &str, most: usize, server: bool) -> String {
     let mut name = String::new();
     for part in text.split('.').filter(|part| !part.is_empty()) {
@@ -232,7 +232,7 @@ fn canonical(text: &str, most: usize, server: bool) -> String {
             name.push(if server { '_' } else { '.' });
         }
         name.extend(part.chars().map(|c| {
-            let unfit = c.is_whitespace() || c.is_control() || c == '*';
+            let unfit = c.is_whitespace() || c.is_control() || is_unseen(c) || c == '*';
             if unfit { '_' } else { c }
         }));
     }

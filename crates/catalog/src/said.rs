@@ -1,5 +1,7 @@
 //! What a server says, made harmless: shown, never followed. No character that cannot be seen, and no more than fits.
 
+use ringfence_policy::is_unseen;
+
 /// Characters of a summary.
 const SUMMARY: usize = 160;
 /// Characters of a whole text.
@@ -35,18 +37,10 @@ fn clean(text: impl Iterator<Item = char>) -> String {
     text.filter_map(|c| match c {
         '\n' => Some('\n'),
         '\t' | '\r' => Some(' '),
-        _ if c.is_control() || invisible(c) => None,
+        _ if c.is_control() || is_unseen(c) => None,
         _ => Some(c),
     })
     .collect()
-}
-
-/// Characters that show nothing, or change the direction of what follows.
-pub(crate) fn invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn cap(text: &str, most: usize) -> String {

@@ -96,7 +96,7 @@ pub(crate) fn spec(kind: Kind, program: &Path) -> Result<Arc<Spec>, PlaceError> 
         (
             "proc",
             json!({
-                "cpu_quota": 2, "mem_limit": "1GiB", "wall_timeout": "24h", "cpu_time": "2h", "lifetime": "24h",
+                "cpu_quota": 2, "mem_limit": "2GiB", "wall_timeout": "24h", "cpu_time": "2h", "lifetime": "24h",
                 "fork_limit": 64, "open_files": 256, "output": "1GiB",
             })
             .to_string(),

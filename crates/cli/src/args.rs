@@ -17,7 +17,9 @@ mod tools;
 mod vault;
 
 pub(crate) use approvals::{ApprovalsCommand, ApprovalsList, ApprovalsShow, Approve, Deny, For, Say};
-pub(crate) use journal::{Audit, Export, Follow, List, Replay, SessionCommand, Show, StopWhat, Verify};
+pub(crate) use journal::{
+    AcceptLossArgs, Audit, Export, Follow, List, PruneArgs, Replay, SessionCommand, Show, StopWhat, Verify,
+};
 pub(crate) use policy::{Check, Compare, Explain, Learn, PolicyCommand, Shown};
 pub(crate) use serve::Serve;
 pub(crate) use skills::{

@@ -55,10 +55,10 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
     }
 }
 
-/// The store, for who looks at what is there; never made for it.
+/// The store, for who looks at what is there; never made for it. Where records are missing, nothing but stops is written.
 async fn store(settings: &Settings) -> Result<Store, Fault> {
     let home = settings.journal_home().map_err(|fault| fault.exit(NOT_HELD))?;
-    Ok(Store::open(&home).await?)
+    Ok(Store::open_to_read(&home).await?)
 }
 
 /// A session's id as a person gives it.

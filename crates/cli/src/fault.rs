@@ -141,6 +141,7 @@ impl From<ringfence_store::OpenError> for Fault {
             | Store::Full { .. }
             | Store::Version { .. }
             | Store::NotOurs { .. }
+            | Store::Lost { .. }
             | Store::Database { .. } => fault,
         }
     }
@@ -169,6 +170,7 @@ impl From<RunError> for Fault {
     fn from(error: RunError) -> Fault {
         match error.code() {
             code @ "language.missing" => Fault::not_found(code, "there is no Python on this machine"),
+            code if error.is_askers() => Fault::refused(code, error.chain()),
             code => Fault::ours(code, error.chain()),
         }
         .maybe_hint(error.hint())

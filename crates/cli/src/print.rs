@@ -34,6 +34,16 @@ pub(crate) enum Style {
     Faint,
 }
 
+/// What begins each style on a terminal, in their order, and what ends all.
+const STYLES: [&str; 6] = [
+    "\u{1b}[32m",
+    "\u{1b}[1;31m",
+    "\u{1b}[33m",
+    "\u{1b}[1m",
+    "\u{1b}[2m",
+    "\u{1b}[0m",
+];
+
 impl Printer {
     pub(crate) fn new(words: Words, plain: bool) -> Printer {
         Printer {
@@ -54,13 +64,23 @@ impl Printer {
         self.stderr.is_terminal()
     }
 
-    /// A line of data.
+    /// A line of words.
     pub(crate) fn line(&self, text: &str) -> Result<(), Fault> {
         self.data(&format!("{text}\n"))
     }
 
-    /// Data as it is.
+    /// Words. What a program or a server could have put into them is escaped, whoever reads them.
     pub(crate) fn data(&self, text: &str) -> Result<(), Fault> {
+        let own: &[&str] = if self.stdout_is_terminal() && !self.plain {
+            &STYLES
+        } else {
+            &[]
+        };
+        self.exact(&escape::words(text, own))
+    }
+
+    /// Text for programs, as it is.
+    pub(crate) fn exact(&self, text: &str) -> Result<(), Fault> {
         let mut stdout = self.stdout.lock();
         stdout
             .write_all(text.as_bytes())
@@ -76,7 +96,7 @@ impl Printer {
             serde_json::to_string(value)
         };
         let text = text.map_err(|error| Fault::ours("output.json", format!("cannot print as JSON: {error}")))?;
-        self.line(&self.for_stdout(&text))
+        self.exact(&format!("{}\n", self.for_stdout(&text)))
     }
 
     /// JSON text with what a terminal would obey escaped, as JSON escapes it.
@@ -91,14 +111,14 @@ impl Printer {
     /// Something worth knowing.
     pub(crate) fn notice(&self, text: &str) {
         if !self.words.quiet {
-            self.aside(&format!("notice: {text}"));
+            self.aside(&format!("notice: {}", escape::indented(text)));
         }
     }
 
     /// Something worth knowing for who wants to know more.
     pub(crate) fn detail(&self, text: &str) {
         if self.words.verbose > 0 {
-            self.aside(text);
+            self.aside(&escape::indented(text));
         }
     }
 
@@ -129,9 +149,9 @@ impl Printer {
                 word.to_owned()
             }
         };
-        let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::text(message))];
-        lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::text(rule))));
-        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::text(hint))));
+        let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::indented(message))];
+        lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::indented(rule))));
+        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::indented(hint))));
         let _ = writeln!(self.stderr.lock(), "{}", lines.join("\n"));
     }
 
@@ -148,14 +168,15 @@ impl Printer {
         if self.plain {
             return word.to_owned();
         }
-        let code = match style {
-            Style::Good => "32",
-            Style::Bad => "1;31",
-            Style::Warn => "33",
-            Style::Strong => "1",
-            Style::Faint => "2",
+        let [good, bad, warn, strong, faint, end] = STYLES;
+        let begin = match style {
+            Style::Good => good,
+            Style::Bad => bad,
+            Style::Warn => warn,
+            Style::Strong => strong,
+            Style::Faint => faint,
         };
-        format!("\u{1b}[{code}m{word}\u{1b}[0m")
+        format!("{begin}{word}{end}")
     }
 }
 

@@ -83,6 +83,8 @@ impl Settings {
         let home = self.home()?;
         match home.join("ringfence.db").symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // Where one was signed before, it is gone, and nothing begins anew without a word.
+                ringfence_store::check_journal_gone(&home)?;
                 let message = format!("there is no journal in `{}` yet", home.display());
                 Err(Fault::ours("store.none", message)
                     .hint("`ringfence demo` writes a first one")

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringfence_journal::{Client, ExecutionId, NoEntropy, Principal, SessionId, Text};
 use ringfence_policy::{Ceiling, Draft, ParseError, Policy, RelPath, TooMuch};
+use ringfence_sandbox::BudgetOverrides;
 use serde_json::Value;
 
 use crate::engine::Engine;
@@ -24,6 +25,8 @@ pub struct Front {
     pub idle: Duration,
     /// Sandboxes that wait, ready.
     pub warm: usize,
+    /// What the operator says of the machine's budget.
+    pub budget: BudgetOverrides,
 }
 
 /// A request.
@@ -165,6 +168,9 @@ fn seat_in(open: Arc<Open>, front: &Front, ask: &Ask) -> Result<(Arc<Policy>, Se
     Ok((policy, Seat::In(open, base)))
 }
 
+/// The longest draft of a request: it is kept as long as the run, by everybody who waits.
+const MAX_DRAFT: usize = 64 << 10;
+
 /// What the request says, over what holds without it, under the ceiling.
 pub(crate) fn asked_policy(
     ceiling: &Ceiling,
@@ -174,8 +180,16 @@ pub(crate) fn asked_policy(
     let Some(draft) = draft else {
         return Ok(Arc::clone(base));
     };
-    let draft =
-        Draft::parse(&draft.to_string(), "sandbox_policy").map_err(|error| unparsed("`sandbox_policy`", error))?;
+    let text = draft.to_string();
+    if text.len() > MAX_DRAFT {
+        return Err(Refusal {
+            code: "policy.size",
+            message: format!("`sandbox_policy` has {} bytes, the most is {MAX_DRAFT}", text.len()),
+            rule: "sandbox_policy".to_owned(),
+            hint: Some("name what the run needs beyond the policy in force, with fewer or wider patterns".to_owned()),
+        });
+    }
+    let draft = Draft::parse(&text, "sandbox_policy").map_err(|error| unparsed("`sandbox_policy`", error))?;
     let draft = real_folders(draft)?;
     let named = base.to_draft().layer(&draft).named("sandbox_policy");
     let policy = named.under(ceiling).map_err(|error| over_ceiling(&error))?;
@@ -194,16 +208,11 @@ pub(crate) fn unparsed(what: &str, error: ParseError) -> Refusal {
 
 /// What is more than the operator allows.
 pub(crate) fn over_ceiling(error: &TooMuch) -> Refusal {
-    let keys: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
     Refusal {
-        code: "policy.ceiling",
+        code: error.code(),
         message: error.to_string(),
-        rule: if keys.is_empty() {
-            "examples".to_owned()
-        } else {
-            keys.join(", ")
-        },
-        hint: Some("ask for less: leave out or lower each key that is named".to_owned()),
+        rule: error.rule(),
+        hint: Some(error.hint().to_owned()),
     }
 }
 

@@ -150,6 +150,7 @@ impl Engine {
             recorder: Arc::clone(&self.store),
             session: session.id,
             execution: session.execution,
+            parent: None,
             past: Arc::clone(&session.past),
             // One call is nothing to run again.
             tape: Arc::new(Tape::off()),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_gateway::{Diverged, Made, Pass, Stopped, Told, Waiting, What};
+use ringfence_gateway::{CallsMade, Diverged, Pass, Stopped, Told, Waiting, What};
 use ringfence_journal::{ExecutionId, RecordError, SessionId};
 use ringfence_sandbox::{Answered, Ask, Asked, Ended, Refusal, Stop, Verdict};
 use ringfence_store::Store;
@@ -205,7 +205,7 @@ impl Keeper {
     }
 
     /// The calls that were made, once each end is written.
-    pub(crate) async fn close(&self) -> Result<Vec<Made>, RecordError> {
+    pub(crate) async fn close(&self) -> Result<CallsMade, RecordError> {
         self.pass.close().await
     }
 
@@ -253,6 +253,7 @@ impl Keeper {
         if let What::Tool { server, tool } = what {
             return self.pass.call(number, server, tool, body, &[]).await.map(Ok);
         }
+        self.pass.look_up()?;
         let known = self.pass.tape().answer(number, what, body).map_err(Stopped::Diverged)?;
         if let Some(known) = known {
             return Ok(known.clone().map_err(refusal));

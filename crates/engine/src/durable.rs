@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ringfence_gateway::Tape;
-use ringfence_journal::{Event, Kind, Recorder as _, Status};
-use ringfence_sandbox::Again;
+use ringfence_journal::{Event, Kind, Principal, Recorder as _, Status};
+use ringfence_sandbox::{Admission, Again, BudgetRequest, Spec};
 use ringfence_store::{AdoptError, Recording};
 use serde::{Deserialize, Serialize};
-use tokio::sync::SemaphorePermit;
 
 use crate::asker::{Asker, Code, unread, until};
 use crate::attempt::{Attempt, AttemptKind, Company, Unrepeatable};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::refusal::Refusal;
 use crate::report;
 use crate::request::{Input, Program, RunCode, Source};
 use crate::runs::Run;
@@ -233,21 +233,44 @@ impl Engine {
         Ok((attempt, files))
     }
 
-    /// A place among the executions that run at once; nothing if the request is taken back first. Commands wait for none.
-    pub(crate) async fn turn_of(&self, company: &mut Company<'_>) -> Option<Option<SemaphorePermit<'_>>> {
-        let Some(run) = company.run else {
-            return Some(None);
+    /// A place among the executions that run at once, unless the request is taken back first. One that began before waits for it
+    /// without end; another is refused where there is none for too long.
+    pub(crate) async fn turn_of(
+        &self,
+        session: &Session,
+        spec: &Spec,
+        attempt: &Attempt,
+        company: &mut Company<'_>,
+    ) -> Result<Turn, RunError> {
+        let wanted = BudgetRequest {
+            who: session.principal,
+            memory: spec.promised_memory(),
+            depth: session.depth,
         };
-        tokio::select! {
-            biased;
-            () = company.stop.pulled() => return None,
-            () = run.rise() => {}
-        }
-        tokio::select! {
-            biased;
-            () = company.stop.pulled() => None,
-            // The semaphore is never closed.
-            place = self.places.acquire() => Some(place.ok()),
+        let mut tries = Tries::default();
+        loop {
+            let run = company.run;
+            let turn = async {
+                if let Some(run) = run {
+                    run.rise().await;
+                }
+                self.budget.admit(wanted).await
+            };
+            let refusal = tokio::select! {
+                biased;
+                () = company.stop.pulled() => return Ok(Turn::Cancelled),
+                turn = turn => match turn {
+                    Ok(turn) => return Ok(Turn::Taken(turn)),
+                    Err(error) => report::no_place(&error),
+                },
+            };
+            if attempt.is_first() {
+                return Ok(Turn::Full(refusal));
+            }
+            let error = RunError::Refused(refusal);
+            if !self.hold_off(session, &mut tries, &error, company).await? {
+                return Ok(Turn::Cancelled);
+            }
         }
     }
 
@@ -289,6 +312,17 @@ impl Engine {
             standing: self.standing.clone(),
         }
     }
+}
+
+/// Whether an execution may run now.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// It may, for as long as this is held.
+    Taken(Admission<Principal>),
+    /// Somebody ended it first.
+    Cancelled,
+    /// The machine had no place for it.
+    Full(Refusal),
 }
 
 /// Who has an execution that waited.

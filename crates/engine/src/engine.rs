@@ -13,14 +13,15 @@ use ringfence_gateway::{
 };
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Built, Mechanism, Policy};
-use ringfence_sandbox::{Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
+use ringfence_sandbox::{Budget, Language, LaunchError, Native, Pool, PoolCounts, Spec, WorkerProgram};
 use ringfence_store::{Lease, LeaseError, Resource, Store};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::ask::Front;
 use crate::bells::Bells;
 use crate::discover::Discover;
 use crate::guest::Guests;
+use crate::host_work::HostWork;
 use crate::rules::Ruled;
 use crate::runs::Runs;
 use crate::session::{Session, Sessions};
@@ -35,8 +36,6 @@ use crate::workspace::Disk;
 
 /// Sandboxes of one kind that wait warm.
 const MOST_IDLE: usize = 32;
-/// Executions that run at once; more wait for a place.
-const MOST_AT_ONCE: usize = 64;
 /// Principals whose type checkers stand.
 const MOST_CHECKERS: usize = 4;
 /// How often it is looked whether everybody has let go, and when.
@@ -120,7 +119,9 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) runs: Arc<Runs>,
     pub(crate) ruled: Ruled,
-    pub(crate) places: Semaphore,
+    /// What the machine carries at once.
+    pub(crate) budget: Arc<Budget<Principal>>,
+    pub(crate) host_work: HostWork,
     pub(crate) bells: Bells,
     /// Held while a session that keeps files is looked for: of two requests, one finds what the other opened.
     pub(crate) reopening: tokio::sync::Mutex<()>,
@@ -185,6 +186,8 @@ impl Engine {
         let sight = told.unwrap_or_else(Sight::usual)?;
         let library = Library::new(store.skills(), Arc::clone(&door), sight);
         let standing = Standing::new(&settings.home);
+        let overrides = settings.front.as_ref().map(|front| front.budget).unwrap_or_default();
+        let budget = Arc::new(Budget::new(overrides));
         let engine = Engine {
             settings,
             store,
@@ -201,7 +204,8 @@ impl Engine {
             sessions: Sessions::default(),
             runs,
             ruled: Ruled::default(),
-            places: Semaphore::new(MOST_AT_ONCE),
+            budget,
+            host_work: HostWork::default(),
             bells,
             reopening: tokio::sync::Mutex::default(),
             taking: tokio::sync::Mutex::default(),

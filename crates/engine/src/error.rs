@@ -120,6 +120,10 @@ impl RunError {
                 Some("install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`")
             }
             "job.size" => Some("give less of it, or bring it in as a file"),
+            "files.in" => {
+                let RunError::Put(error) = self else { return None };
+                put_hint(error)
+            }
             "sandbox.failed" => Some("`ringfence doctor` shows what works here"),
             "data.unseen" => Some("look at `data.pii` of the policy: nothing is shown that nobody looked at"),
             "limit.runs" => Some("wait until some of them have ended, or cancel them"),
@@ -129,6 +133,15 @@ impl RunError {
                 error.hint()
             }
         }
+    }
+
+    /// Whether what was asked for cannot be had, so that asking for something else helps; else it is this machine's fault.
+    pub fn is_askers(&self) -> bool {
+        use ringfence_sandbox::RunError as Sandbox;
+        if let RunError::Put(error) = self {
+            return put_hint(error).is_some();
+        }
+        matches!(self, RunError::Refused(_) | RunError::Run(Sandbox::Job { .. }))
     }
 
     /// Whether it may be otherwise in a while: something was busy, full, or could not be made just now.
@@ -172,6 +185,32 @@ impl RunError {
     }
 }
 
+/// What helps a file that does not get in, where it is the asker's to help.
+fn put_hint(error: &PutError) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    const FULL: [ErrorKind; 3] = [
+        ErrorKind::StorageFull,
+        ErrorKind::QuotaExceeded,
+        ErrorKind::FileTooLarge,
+    ];
+    const MISNAMED: [ErrorKind; 4] = [
+        ErrorKind::NotADirectory,
+        ErrorKind::IsADirectory,
+        ErrorKind::AlreadyExists,
+        ErrorKind::InvalidFilename,
+    ];
+    match error {
+        PutError::NoWorkspace => Some("give the policy a writable mount at `/workspace`"),
+        PutError::Write { source, .. } if FULL.contains(&source.kind()) => {
+            Some("bring fewer or smaller files, or raise the quota of `/workspace` in `fs.mounts`")
+        }
+        PutError::Write { source, .. } if MISNAMED.contains(&source.kind()) => {
+            Some("give each file a name of its own, and no file the name of a folder of another")
+        }
+        PutError::Write { .. } | PutError::Read { .. } | PutError::Abandoned => None,
+    }
+}
+
 /// Whether the journal may take, or give, in a while what it does not now. What is damaged stays so.
 fn passes(error: &RecordError) -> bool {
     match error {
@@ -183,6 +222,8 @@ fn passes(error: &RecordError) -> bool {
         | RecordError::Event { .. }
         | RecordError::Damaged { .. }
         | RecordError::Sink { .. }
+        | RecordError::Lost { .. }
+        | RecordError::Budget { .. }
         | RecordError::Ended => false,
     }
 }

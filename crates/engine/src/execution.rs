@@ -28,7 +28,7 @@ pub struct Execution {
     pub error: Option<ErrorReport>,
     /// What was found in the source.
     pub diagnostics: Vec<Location>,
-    /// Tool calls.
+    /// Tool calls: the first of each kind, then how many more there were.
     pub calls: Vec<CallReport>,
     /// Files that are to go out, then new and changed ones.
     pub files: Vec<FileReport>,
@@ -43,6 +43,9 @@ pub struct Execution {
     /// What was cut, whole and clean, for whoever asks for it.
     #[serde(skip)]
     pub whole: Option<Box<Whole>>,
+    /// Bytes of the arguments and results of all its calls.
+    #[serde(skip)]
+    pub call_bytes: u64,
     /// The most bytes that its reader is shown.
     #[serde(skip)]
     pub most: Option<usize>,
@@ -68,7 +71,7 @@ pub struct ErrorReport {
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallReport {
-    /// The program's number of it, from 1.
+    /// The program's number of it, from 1; 0 where it stands for several.
     pub number: u32,
     /// The tool.
     pub tool: String,
@@ -82,6 +85,9 @@ pub struct CallReport {
     pub bytes_in: u64,
     /// Bytes of its result.
     pub bytes_out: u64,
+    /// How many more of this kind there were, which are not listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
 }
 
 /// What a model pays and is spared, in tokens of `o200k_base`.

@@ -22,6 +22,7 @@ use crate::resume::Taken;
 use crate::runs::{Ear, Ends, News, Part, Patience, Progress, Run, WaitError};
 use crate::session::{Called, Open, Place, Session};
 use crate::shown::{cleaned, limits};
+use crate::tidy::{Share, throw_away, trash_of};
 use crate::workspace::NoSeat;
 
 /// How often what nobody uses any more is looked for.
@@ -260,6 +261,7 @@ impl Engine {
         };
         self.runs.under_way(Some(id)).iter().for_each(|run| run.cancel());
         let place = std::mem::replace(&mut *open.place.lock().await, Place::Gone);
+        open.rest(None);
         if open.kept.is_some() {
             return self.leave_kept(&open, place).await;
         }
@@ -311,6 +313,12 @@ impl Engine {
             .forget(Duration::ZERO)
             .iter()
             .for_each(|run| self.discard(run));
+        if let Err(error) = self.take_out_trash(Share::MINUTE.entries).await {
+            tracing::warn!(
+                error = error.chain(),
+                "what is kept no longer is removed at the next start"
+            );
+        }
     }
 
     /// Ends what nobody used for a while or somebody asked to stop, for as long as there is an engine, and keeps sandboxes
@@ -351,11 +359,14 @@ impl Engine {
         }
     }
 
-    /// Removes the files that an execution left.
+    /// Gets the files that an execution left out of the way. How many there are was the program's choice: they are removed
+    /// where nobody waits for it.
     fn discard(&self, run: &Run) {
-        match std::fs::remove_dir_all(&run.files) {
+        if !run.files.exists() {
+            return;
+        }
+        match throw_away(&run.files, &trash_of(&self.settings.home)) {
             Ok(()) => self.forget_folder(&run.files),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 tracing::warn!(folder = %run.files.display(), %error, "files of an execution could not be removed");
             }

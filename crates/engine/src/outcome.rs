@@ -1,9 +1,10 @@
 //! From what the sandbox saw to what people are told: status, exit code, error, diagnostics.
 
 use ringfence_check::Location;
-use ringfence_journal::Status;
-use ringfence_sandbox::{Ended, Fault, Limit, Outcome, OutcomeKind, Verdict};
+use ringfence_journal::{Status, Text};
+use ringfence_sandbox::{Ended, Fault, Limit, Outcome, OutcomeKind, Refusal, Verdict};
 
+use crate::door::DIVERGED_HINT;
 use crate::execution::ErrorReport;
 
 /// How an execution ended, in the words of the contract.
@@ -24,7 +25,7 @@ pub(crate) fn judge(ended: &Ended) -> Judged {
     match (ended.verdict, &ended.outcome) {
         (Verdict::Limit(limit), _) => limit_reached(limit),
         (Verdict::Cancelled, _) => cancelled(),
-        (Verdict::Finished, Some(outcome)) => claimed(outcome),
+        (Verdict::Finished, Some(outcome)) => claimed(outcome, ended.refused.as_ref()),
         (Verdict::Finished | Verdict::Died | Verdict::Released { .. }, _) => plain(
             Status::Killed,
             KILLED,
@@ -85,8 +86,9 @@ fn limit_reached(limit: Limit) -> Judged {
     judged
 }
 
-/// The program's own end, as its child told it.
-fn claimed(outcome: &Outcome) -> Judged {
+/// The program's own end, as its child told it. Whatever it says, the code is one of ours for a program's end, and rule and
+/// hint are the host's: those of a refusal that the host issued to this execution, or what goes with the code.
+fn claimed(outcome: &Outcome, refused: Option<&Refusal>) -> Judged {
     let diagnostics: Vec<Location> = outcome
         .diagnostics
         .iter()
@@ -98,15 +100,15 @@ fn claimed(outcome: &Outcome) -> Judged {
             message: found.message.to_string(),
         })
         .collect();
-    match outcome.kind {
-        OutcomeKind::Completed => Judged {
-            status: Status::Completed,
-            exit_code: 0,
-            error: None,
-            diagnostics,
-        },
-        OutcomeKind::OutOfMemory => limit_reached(Limit::Memory),
-        OutcomeKind::Cancelled => cancelled(),
+    let code = match outcome.kind {
+        OutcomeKind::Completed => {
+            return Judged {
+                status: Status::Completed,
+                exit_code: 0,
+                error: None,
+                diagnostics,
+            };
+        }
         OutcomeKind::SyntaxError => {
             let message = diagnostics.first().map_or_else(
                 || "the source is not a program".to_owned(),
@@ -114,38 +116,106 @@ fn claimed(outcome: &Outcome) -> Judged {
             );
             let mut judged = plain(Status::Failed, 1, "program.syntax", &message, None);
             judged.diagnostics = diagnostics;
-            judged
+            return judged;
         }
-        OutcomeKind::Failed
-        | OutcomeKind::NoSuchProgram
-        | OutcomeKind::ImportRefused
-        | OutcomeKind::NotJson
-        | OutcomeKind::Stuck
-        | OutcomeKind::Diverged => {
-            let not_found = outcome.kind == OutcomeKind::NoSuchProgram;
-            let exit_code = if not_found { NOT_FOUND } else { outcome.exit_code };
-            let error = outcome.error.as_ref().map(report);
-            Judged {
-                status: Status::Failed,
-                exit_code,
-                error,
-                diagnostics,
-            }
+        // Nobody stopped it, and no group counted too much: so it is only what the program says.
+        OutcomeKind::Cancelled => {
+            return plain(Status::Failed, 1, "program.failed", "the program stopped itself", None);
         }
+        OutcomeKind::OutOfMemory => return plain(Status::Failed, 1, MEMORY.0, OUT_OF_MEMORY, Some(MEMORY.1)),
+        OutcomeKind::ImportRefused => "import.refused",
+        OutcomeKind::NotJson => "value.not_json",
+        OutcomeKind::Stuck => "program.stuck",
+        OutcomeKind::Diverged => "replay.diverged",
+        OutcomeKind::NoSuchProgram => "program.not_found",
+        OutcomeKind::Failed => outcome
+            .error
+            .as_ref()
+            .map_or(FAILED, |fault| failure(fault.code.as_str())),
+    };
+    let exit_code = match outcome.exit_code {
+        _ if outcome.kind == OutcomeKind::NoSuchProgram => NOT_FOUND,
+        // What failed did not end well.
+        0 => 1,
+        code => code,
+    };
+    let error = outcome.error.as_ref().map(|fault| match refused {
+        Some(refused) => issued(fault, refused),
+        None => report(fault, code),
+    });
+    Judged {
+        status: Status::Failed,
+        exit_code,
+        error,
+        diagnostics,
     }
 }
 
-fn report(fault: &Fault) -> ErrorReport {
-    let place = if fault.line > 0 {
-        format!("{}:{}:{}: ", fault.file, fault.line, fault.column)
+const FAILED: &str = "program.failed";
+const MEMORY: (&str, &str) = ("program.memory", "ask for less at once, or raise `proc.mem_limit`");
+const OUT_OF_MEMORY: &str = "the program says that it had no memory left";
+
+/// What our side of a sandbox says of a failure, each with what to do about it. Anything else is a program's failure.
+const FAILURES: [(&str, Option<&str>); 6] = [
+    ("program.input", None),
+    ("program.network", None),
+    ("program.start", None),
+    (
+        "program.too_large",
+        Some("bring it in with `--file`, and run it from there"),
+    ),
+    ("python.ended", None),
+    (
+        "value.too_large",
+        Some("write it to a file in the workspace, and give back a summary"),
+    ),
+];
+
+fn failure(claimed: &str) -> &'static str {
+    let known = FAILURES.iter().find(|(code, _)| *code == claimed);
+    known.map_or(FAILED, |(code, _)| code)
+}
+
+/// What to do about an end of a program.
+fn hint(code: &str) -> Option<&'static str> {
+    match code {
+        "import.refused" => Some(
+            "only `tools` and `skills` can be imported, and in Python the standard library and `/deps`; the helpers need no import",
+        ),
+        "value.not_json" => Some("give back plain objects, lists, strings and numbers"),
+        "program.stuck" => {
+            Some("every awaited promise needs something that resolves it: a timer, a file, or a tool call")
+        }
+        "program.not_found" => Some("programs come from the folders of `PATH`, or from a mount of the policy"),
+        "replay.diverged" => Some(DIVERGED_HINT),
+        _ => FAILURES.iter().find(|(known, _)| *known == code)?.1,
+    }
+}
+
+fn report(fault: &Fault, code: &str) -> ErrorReport {
+    ErrorReport {
+        code: code.to_owned(),
+        message: format!("{}{}", place(fault), fault.message),
+        hint: hint(code).map(str::to_owned),
+        rule: None,
+    }
+}
+
+/// A refusal of ours that nobody caught, where the program met it.
+fn issued(fault: &Fault, refused: &Refusal) -> ErrorReport {
+    ErrorReport {
+        code: refused.code.clone(),
+        message: format!("{}{}", place(fault), refused.message),
+        hint: refused.hint.clone(),
+        rule: refused.rule.clone(),
+    }
+}
+
+fn place(fault: &Fault) -> String {
+    if fault.line > 0 {
+        format!("{}:{}:{}: ", Text::clean(&fault.file), fault.line, fault.column)
     } else {
         String::new()
-    };
-    ErrorReport {
-        code: fault.code.to_string(),
-        message: format!("{place}{}", fault.message),
-        hint: fault.hint.as_ref().map(ToString::to_string),
-        rule: fault.rule.as_ref().map(ToString::to_string),
     }
 }
 
@@ -153,3 +223,6 @@ fn report(fault: &Fault) -> ErrorReport {
 pub(crate) fn not_json() -> Judged {
     plain(Status::Failed, 1, "value.not_json", "the value is not JSON", None)
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,7 @@ pub(crate) fn calls_on<'a>(tape: &'a Tape, execution: ExecutionId) -> Vec<(PastC
         let What::Tool { server, tool } = &taped.what else {
             return None;
         };
-        let arguments: Value = serde_json::from_str(&taped.arguments).ok()?;
+        let arguments: Value = serde_json::from_str(taped.arguments.text()?).ok()?;
         let call = PastCall {
             execution,
             number,

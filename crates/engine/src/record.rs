@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::attempt::{Attempt, Over};
 use crate::engine::Engine;
 use crate::error::RunError;
-use crate::execution::Execution;
+use crate::execution::{Execution, ViolationReport};
 use crate::refusal::Refusal;
 use crate::report;
 use crate::session::Session;
@@ -36,6 +36,7 @@ impl Engine {
             backend: Text::clean("native"),
             enforcement: session.enforcement.clone(),
             durable: session.policy.audit().durable,
+            journal_bytes: session.policy.audit().session_bytes.get(),
             uid: session.kept.as_ref().and_then(|kept| kept.user),
             keeping: session.kept.as_ref().map(Kept::keeping),
         };
@@ -50,20 +51,22 @@ impl Engine {
         self.store
             .record(Event::host(id, None, Kind::SessionClosed { reason }))
             .await?;
-        self.remove_scratch(folders);
+        self.remove_scratch(folders).await;
         self.forget_skills(id).await;
         Ok(())
     }
 
     /// Removes what ends with a session.
-    pub(crate) fn remove_scratch(&self, folders: &Path) {
+    pub(crate) async fn remove_scratch(&self, folders: &Path) {
         if !folders.exists() {
             return;
         }
-        let mut budget = u64::MAX;
-        match ringfence_sandbox::folder::remove(folders, &mut budget) {
-            Ok(_) => self.forget_folder(folders),
-            Err(error) => tracing::warn!(folder = %folders.display(), %error, "a workspace could not be removed"),
+        match self.host_work.remove(folders).await {
+            Ok(()) => self.forget_folder(folders),
+            Err(error) => {
+                let error = error.chain();
+                tracing::warn!(folder = %folders.display(), error, "a workspace could not be removed");
+            }
         }
     }
 
@@ -96,15 +99,30 @@ impl Engine {
         Ok(report::refused(&session, refusal))
     }
 
-    /// What a program wanted to go out and is not let out.
-    pub(crate) async fn record_withheld(&self, session: &Session, collected: &Collected) -> Result<(), RunError> {
-        for one in report::withheld(collected) {
+    /// What a program left and is not let out.
+    pub(crate) async fn record_withheld(
+        &self,
+        session: &Session,
+        mut withheld: impl Iterator<Item = ViolationReport>,
+    ) -> Result<(), RunError> {
+        for one in withheld.by_ref().take(report::MAX_LISTED) {
             let kind = Kind::Violation {
                 what: Text::clean(&one.kind),
                 detail: Text::clean(&one.detail),
                 rule: Text::clean(&one.rule),
             };
             self.record(session, kind).await?;
+        }
+        let more = withheld.count();
+        if more > 0 {
+            let repeated = Kind::Repeated {
+                of: Text::clean("violation"),
+                what: Text::clean("file"),
+                code: Text::clean("file.withheld"),
+                rule: Text::clean("fs"),
+                count: more as u64,
+            };
+            self.record(session, repeated).await?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use crate::durable::Outcome;
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::host_work::Wanted;
 use crate::recalled::{PastCall, calls_on};
 use crate::record::note_all;
 use crate::report;
@@ -42,6 +43,7 @@ pub struct Replayed {
     /// Its tool calls, with what another policy would have said to them, where one was given.
     pub calls: Vec<ReplayedCall>,
     /// How it ran this time.
+    #[serde(serialize_with = "report::serialize_answer")]
     pub execution: Execution,
 }
 
@@ -217,7 +219,15 @@ impl Engine {
         let (ended, output, diverged) = self
             .played(&session, &mut sandbox, request, again, tape, &mut stop)
             .await?;
-        let collected = sandbox.collect(&before, &session.policy.fs().deny, &ended.emitted)?;
+        let wanted = Wanted {
+            deny: &session.policy.fs().deny,
+            emitted: &ended.emitted,
+        };
+        let (_, mut collected) = self
+            .host_work
+            .collect(session.principal, &sandbox, &before, wanted)
+            .await?;
+        collected.skipped = collected.skipped.limits_only();
         let execution = report::result(&session, &ended, &collected, &output);
         let mut differences = compare(then, &Outcome::of(&execution), diverged.as_ref());
         for Difference { before, now, .. } in &mut differences {

@@ -1,13 +1,22 @@
 //! What an execution is told as: its events' parts, and the result that people and programs get.
 
 use ringfence_check::Location;
-use ringfence_gateway::{Diverged, Made};
+use ringfence_gateway::Diverged;
 use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
-use ringfence_sandbox::{Change, Collected, Ended, Language, Mechanism, SpecError, TaskKind};
+use ringfence_sandbox::{
+    Change, Collected, Ended, Language, Mechanism, NoPlace, Shortage, SkipCount, Skipped, SpecError, TaskKind,
+};
 use serde_json::value::RawValue;
 
+mod answer;
+mod lists;
+
+pub use answer::ExecutionAnswer;
+pub(crate) use answer::serialize_answer;
+pub(crate) use lists::{MAX_LISTED, add_calls, fit_calls, fit_violations, weight};
+
 use crate::door::DIVERGED_HINT;
-use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
+use crate::execution::{ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 use crate::outcome::{self, Judged};
 use crate::refusal::Refusal;
 use crate::request::{Program, RunCode};
@@ -136,22 +145,28 @@ pub(crate) fn at_the_door(rule: &str) -> Enforcement {
 /// A host folder that cannot be shown is a matter of the policy that names it.
 pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
-    let (rule, hint) = match error {
-        SpecError::Python { .. } => (
-            "runtimes.python",
-            "point `runtimes.python` at an interpreter that exists",
-        ),
-        SpecError::NoFolder { .. } => ("fs.mounts.quota", "use a quota of at most 256MiB"),
-        SpecError::From { .. } | SpecError::Scan(_) => (
-            "fs.mounts.from",
-            "name a folder that exists and that the sandbox's user may read, or hide the file by `fs.deny`",
-        ),
-    };
     let message = format!("{error}{cause}");
     Refusal {
         code: "policy.mount",
         message,
-        rule: rule.to_owned(),
+        rule: error.rule().to_owned(),
+        hint: Some(error.hint().to_owned()),
+    }
+}
+
+/// The machine carries no more at once.
+pub(crate) fn no_place(error: &NoPlace) -> Refusal {
+    let hint = match error.shortage {
+        Shortage::Memory => {
+            "wait until others have ended, or ask for less: `proc.mem_limit` and the quotas of `fs.mounts` are promised"
+        }
+        Shortage::Runs | Shortage::Share => "wait until some of them have ended, or cancel them",
+        Shortage::Free => "wait until the machine has more free memory, or ask for less by `proc.mem_limit`",
+    };
+    Refusal {
+        code: "limit.machine",
+        message: error.to_string(),
+        rule: "sessions.memory".to_owned(),
         hint: Some(hint.to_owned()),
     }
 }
@@ -252,6 +267,7 @@ fn assemble(session: &Session, judged: Judged) -> Execution {
         usage: Usage::default(),
         tokens: None,
         whole: None,
+        call_bytes: 0,
         most: None,
         enforcement: session.enforcement.clone(),
         policy: session.policy_ref.clone(),
@@ -305,6 +321,7 @@ pub(crate) fn result(
             wall_ms: milliseconds(ended.usage.wall),
             cpu_ms: milliseconds(ended.usage.cpu),
             peak_memory_bytes: ended.usage.peak_memory,
+            peak_tmpfs_bytes: ended.usage.peak_tmpfs,
             calls: 0,
             egress_bytes: 0,
         },
@@ -312,48 +329,39 @@ pub(crate) fn result(
     }
 }
 
-/// What a program wanted to go out and is not let out, each with the rule that holds it.
+/// What a program wanted to go out and is not let out, each with the rule that holds it, and all else that was left behind.
 pub(crate) fn withheld(collected: &Collected) -> impl Iterator<Item = ViolationReport> {
-    collected.withheld.iter().map(|(path, why)| ViolationReport {
+    let named = collected.withheld.iter().map(|(path, reason)| ViolationReport {
         kind: "file".to_owned(),
-        detail: format!("{path}: {why}"),
-        // Only plain files leave, whatever the policy says.
-        rule: if *why == "fs.deny" { "fs.deny" } else { "fs.plain" }.to_owned(),
+        detail: format!("{path}: {}", reason.why()),
+        rule: reason.rule().to_owned(),
+    });
+    let is_named = |path: &str| collected.withheld.iter().any(|(named, _)| named == path);
+    let left = left_behind(&collected.skipped, move |left| left.count > 1 || !is_named(&left.first));
+    named.chain(left)
+}
+
+/// What was left behind, a line for each reason: how much, what helps, and the rule.
+pub(crate) fn left_behind<'a>(
+    skipped: &'a Skipped,
+    is_told: impl Fn(&SkipCount) -> bool + 'a,
+) -> impl Iterator<Item = ViolationReport> + 'a {
+    let told = skipped.counts().filter(move |(_, left)| is_told(left));
+    told.map(|(reason, left)| {
+        let more = match left.count {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        ViolationReport {
+            kind: "file".to_owned(),
+            detail: format!("{}{more} left behind: {}; {}", left.first, reason.why(), reason.hint()),
+            rule: reason.rule().to_owned(),
+        }
     })
 }
 
-/// The kind of a violation that is a tool call; its event is `call_refused`.
-const TOOL: &str = "tool";
-
 /// Bytes of JSON that make one token, about.
 const TOKEN: u64 = 4;
-
-/// The calls of an execution, and what they would have cost a model that made them one by one.
-pub(crate) fn add_calls(execution: &mut Execution, calls: &[Made]) {
-    if calls.is_empty() {
-        return;
-    }
-    let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    execution.calls = calls
-        .iter()
-        .map(|call| CallReport {
-            number: call.number,
-            tool: call.tool.clone(),
-            outcome: call.outcome.name(),
-            rule: call.rule.clone(),
-            duration_ms: milliseconds(call.duration),
-            bytes_in: call.bytes_in,
-            bytes_out: call.bytes_out,
-        })
-        .collect();
-    let forbidden = calls.iter().filter(|call| call.forbidden);
-    execution.violations.extend(forbidden.map(|call| ViolationReport {
-        kind: TOOL.to_owned(),
-        detail: call.tool.clone(),
-        rule: call.rule.clone().unwrap_or_default(),
-    }));
-    execution.usage.calls = calls.len() as u64;
-}
 
 /// What an execution costs its reader, beside what its calls would have.
 pub(crate) fn count_tokens(execution: &mut Execution) {
@@ -366,11 +374,9 @@ pub(crate) fn count_tokens(execution: &mut Execution) {
         .iter()
         .map(|text| ringfence_catalog::tokens::count(text) as u64)
         .sum();
-    let calls = execution.calls.iter();
-    let results: u64 = calls.map(|call| call.bytes_in + call.bytes_out).sum();
     execution.tokens = Some(TokenReport {
         returned,
-        avoided: (results / TOKEN).saturating_sub(returned),
+        avoided: (execution.call_bytes / TOKEN).saturating_sub(returned),
     });
 }
 

@@ -126,6 +126,7 @@ impl Engine {
         if let Err(error) = self.store.trim_recordings(Retention::default(), Timestamp::now()).await {
             tracing::warn!(%error, "what past executions kept could not be trimmed");
         }
+        sweep::old_records(self).await;
         if !ends {
             return;
         }

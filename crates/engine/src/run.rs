@@ -4,20 +4,23 @@
 //! does, its sandbox ends, its output is cut to the limit, and the answer says what held each rule.
 
 use std::collections::BTreeMap;
+use std::fs::FileType;
+use std::path::Path;
 use std::sync::Arc;
 
-use ringfence_gateway::{Crossed, Pass, Terms};
+use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
-use ringfence_policy::{PiiMode, Policy, Secrets};
-use ringfence_sandbox::{Collected, Door, Emit, Ended, Options, Sandbox, Spec, Task, Verdict};
+use ringfence_policy::{Access, Fs, PiiMode, Policy, RelPath, Secrets};
+use ringfence_sandbox::{Collected, Door, Emit, Ended, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict};
 
 use crate::asker::{Asker, Code};
 use crate::attempt::{Attempt, AttemptKind, Company, Over, Ran};
 use crate::door::{self, Keeper, Rest, Ways};
-use crate::durable::{Outcome, Tries};
+use crate::durable::{Outcome, Tries, Turn};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::host_work::{Digests, Wanted};
 use crate::network::{self, Outside};
 use crate::record::note_all;
 use crate::refusal::Refusal;
@@ -99,8 +102,10 @@ impl Engine {
     ) -> Result<Execution, RunError> {
         let mut tries = Tries::default();
         loop {
-            let Some(turn) = self.turn_of(company).await else {
-                return self.given_up(session, attempt, Some("done")).await;
+            let turn = match self.turn_of(session, spec, attempt, company).await? {
+                Turn::Taken(turn) => turn,
+                Turn::Full(refusal) => return self.refuse(session.clone(), refusal).await,
+                Turn::Cancelled => return self.given_up(session, attempt, Some("done")).await,
             };
             let ran = self.in_a_new_place(session, spec, request, attempt, company).await;
             drop(turn);
@@ -177,7 +182,7 @@ impl Engine {
     pub(crate) async fn execute(
         &self,
         session: &Session,
-        (sandbox, before): (&mut Sandbox, &BTreeMap<String, String>),
+        (sandbox, before): (&mut Sandbox, &Arc<Digests>),
         request: &mut RunCode,
         attempt: &Attempt,
         company: &mut Company<'_>,
@@ -214,10 +219,10 @@ impl Engine {
         let (stop, seen_by) = (company.stop.clone(), company.run);
         let run = sandbox.run(task, &mut kept, company.stop);
         let (ended, calls, crossed) = match (keeper.as_ref().zip(orders), outside) {
-            (None, None) => (run.await?, Vec::new(), Crossed::default()),
+            (None, None) => (run.await?, CallsMade::default(), Crossed::default()),
             (None, Some(outside)) => {
                 let (ended, crossed) = Box::pin(outside.run(run)).await?;
-                (ended, Vec::new(), crossed)
+                (ended, CallsMade::default(), crossed)
             }
             // Code has tools and no network.
             (Some((keeper, orders)), _) => {
@@ -288,6 +293,7 @@ impl Engine {
             recorder: Arc::clone(&self.store),
             session: session.id,
             execution: session.execution,
+            parent: session.parent,
             past: Arc::clone(&session.past),
             tape: Arc::clone(&attempt.tape),
             desk,
@@ -345,6 +351,9 @@ impl Engine {
             user: disk.kept.and_then(|kept| kept.user),
         };
         let spec = Spec::new(policy, &options).map_err(|error| report::cannot_place(&error))?;
+        if let Some(refusal) = below_read_only(policy.fs()) {
+            return Err(refusal);
+        }
         let soft = self.native.soft_rules(&spec);
         match (require_hard, soft.first()) {
             (true, Some(first)) => Err(Refusal {
@@ -379,12 +388,27 @@ impl Engine {
     async fn take_out(
         &self,
         session: &Session,
-        (sandbox, before): (&Sandbox, &BTreeMap<String, String>),
+        (sandbox, before): (&Sandbox, &Arc<Digests>),
         request: &RunCode,
         emitted: &[Emit],
     ) -> Result<Collected, RunError> {
-        let collected = sandbox.collect(before, &session.policy.fs().deny, emitted)?;
-        self.record_withheld(session, &collected).await?;
+        let wanted = Wanted {
+            deny: &session.policy.fs().deny,
+            emitted,
+        };
+        let who = session.principal;
+        let (workspace, mut collected) = self.host_work.collect(who, sandbox, before, wanted).await?;
+        match &request.out {
+            Out::Folder(_) => {}
+            Out::Kept(_) => {
+                collected.skipped = missed(
+                    &collected.skipped,
+                    &[SkipReason::Name, SkipReason::NotUtf8, SkipReason::Denied],
+                );
+            }
+            Out::Nowhere => collected.skipped = missed(&collected.skipped, &[SkipReason::Name, SkipReason::NotUtf8]),
+        }
+        self.record_withheld(session, report::withheld(&collected)).await?;
         let to = match &request.out {
             Out::Folder(to) => to,
             Out::Kept(to) if !collected.files.is_empty() => {
@@ -394,12 +418,76 @@ impl Engine {
             Out::Nowhere | Out::Kept(_) => return Ok(collected),
         };
         self.record_files(session, &collected).await?;
-        sandbox.copy_out(&collected.files, to)?;
+        let late = self.host_work.copy_out(who, &workspace, &collected, to).await?;
+        if !late.is_empty() {
+            self.record_withheld(session, report::left_behind(&late, |_| true))
+                .await?;
+            // Once there is no time, nothing more is copied: the last of them.
+            let copied = (collected.files.len() as u64).saturating_sub(late.total());
+            collected.files.truncate(usize::try_from(copied).unwrap_or(usize::MAX));
+            collected.skipped.add_all(&late);
+        }
         if request.reader == Reader::Owner {
             self.reveal_files(session, &collected, to).await?;
         }
         Ok(collected)
     }
+}
+
+/// What is missed of files left behind where nobody asked for all of them: what a bound of the host's own work kept, and what its
+/// name kept. Links and devices never leave, and are missed by nobody.
+fn missed(skipped: &Skipped, by_name: &[SkipReason]) -> Skipped {
+    let mut missed = skipped.clone().limits_only();
+    for (reason, left) in skipped.counts().filter(|(reason, _)| by_name.contains(reason)) {
+        (0..left.count).for_each(|_| missed.add(&left.first, reason));
+    }
+    missed
+}
+
+/// A place below a read-only one that its host folder has no room for: nothing can be made there.
+fn below_read_only(fs: &Fs) -> Option<Refusal> {
+    fs.mounts.iter().find_map(|mount| {
+        let around = fs.mounts.iter().filter_map(|outer| {
+            let rest = mount.path.below(&outer.path).flatten()?;
+            Some((outer, rest))
+        });
+        let (outer, rest) = around.max_by_key(|(outer, _)| outer.path.as_str().len())?;
+        let shown = outer.from.as_deref().filter(|_| outer.access == Access::Read)?;
+        let is_folder = mount.from.as_deref().is_none_or(Path::is_dir);
+        if has(shown, &rest, is_folder) {
+            return None;
+        }
+        let kind = if is_folder { "folder" } else { "plain file" };
+        Some(Refusal {
+            code: "policy.mount",
+            message: format!(
+                "`{}` lies below `{}`, which is read-only and has no {kind} `{rest}` to put it on",
+                mount.path, outer.path
+            ),
+            rule: format!("fs.mounts[{}]", mount.path),
+            hint: Some(format!(
+                "mount it beside `{}`, or make the {kind} in the host's first",
+                outer.path
+            )),
+        })
+    })
+}
+
+/// Whether a host folder has a folder, or a plain file, at a path that no link is a part of.
+fn has(folder: &Path, path: &RelPath, is_folder: bool) -> bool {
+    let mut place = folder.to_owned();
+    let mut found: Option<FileType> = None;
+    for segment in path.segments() {
+        place.push(segment);
+        let Ok(next) = std::fs::symlink_metadata(&place) else {
+            return false;
+        };
+        if found.is_some_and(|outer| !outer.is_dir()) {
+            return false;
+        }
+        found = Some(next.file_type());
+    }
+    found.is_some_and(|kind| if is_folder { kind.is_dir() } else { kind.is_file() })
 }
 
 /// How a rule that is only watched here could be held hard.
@@ -412,11 +500,7 @@ fn hard_hint(rule: &str) -> &'static str {
 }
 
 /// Copies files in; answers the digests of what is there, to tell later what is new.
-pub(crate) fn bring_in(
-    sandbox: &Sandbox,
-    mut before: BTreeMap<String, String>,
-    files: &[Input],
-) -> Result<BTreeMap<String, String>, RunError> {
+pub(crate) fn bring_in(sandbox: &Sandbox, mut before: Digests, files: &[Input]) -> Result<Arc<Digests>, RunError> {
     for file in files {
         let digest = match &file.from {
             Source::Path(path) => sandbox.put(path, &file.name)?,
@@ -424,5 +508,5 @@ pub(crate) fn bring_in(
         };
         before.insert(file.name.as_str().to_owned(), digest);
     }
-    Ok(before)
+    Ok(Arc::new(before))
 }

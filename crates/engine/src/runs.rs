@@ -14,6 +14,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use crate::approvals::Inquiry;
 use crate::error::RunError;
 use crate::execution::{ErrorReport, Execution};
+use crate::report;
 use crate::shown::{Through, Whole};
 use crate::words::{Live, Stream};
 
@@ -274,14 +275,17 @@ impl Run {
     }
 
     fn load(&self) -> Load {
+        let policy = self.through.policy.memory_bytes() as u64;
         let mut load = Load {
             runs: 1,
+            memory: policy,
             ..Load::default()
         };
         if let Some(Ok(execution)) = &*self.ending.borrow() {
             let value = execution.value.as_ref().map_or(0, |value| value.get().len());
             let whole = execution.whole.as_deref().map_or(0, Whole::weight);
-            load.memory = (execution.stdout.len() + execution.stderr.len() + value + whole) as u64;
+            let lists = report::weight(execution);
+            load.memory += (execution.stdout.len() + execution.stderr.len() + value + whole + lists) as u64;
             load.disk = execution.files.iter().map(|file| file.bytes).sum();
         }
         load

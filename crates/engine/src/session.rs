@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ringfence_gateway::{Egress, Past, Screen};
 use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
 use ringfence_policy::Policy;
-use ringfence_sandbox::{Sandbox, Spec};
+use ringfence_sandbox::{Admission, Sandbox, Spec};
 use serde_json::Value;
 
 use crate::refusal::Refusal;
@@ -147,6 +147,8 @@ pub(crate) struct Open {
     pub(crate) kept: Option<Kept>,
     /// Its sandbox, once there is one; whoever holds it runs.
     pub(crate) place: tokio::sync::Mutex<Place>,
+    /// What its sandbox has of the machine's memory while nothing runs in it.
+    at_rest: Mutex<Option<Admission<Principal>>>,
     used: Mutex<Instant>,
 }
 
@@ -179,6 +181,7 @@ impl Open {
             way_out: Arc::default(),
             kept: opening.kept,
             place: tokio::sync::Mutex::new(opening.place),
+            at_rest: Mutex::default(),
             used: Mutex::new(Instant::now()),
         }
     }
@@ -196,6 +199,11 @@ impl Open {
             kept: self.kept.clone(),
             ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
+    }
+
+    /// What its sandbox has from now on while nothing runs in it.
+    pub(crate) fn rest(&self, at_rest: Option<Admission<Principal>>) {
+        *lock(&self.at_rest) = at_rest;
     }
 
     pub(crate) fn touch(&self) {

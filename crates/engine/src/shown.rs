@@ -9,7 +9,6 @@ use ringfence_gateway::{Seen, Sight};
 use ringfence_hygiene::{At, Cleaner, JsonCap, Keep, LeftOut, Limits, TextCap, whole_lines};
 use ringfence_journal::{ExecutionId, Found, Kind, Output, Status, Text};
 use ringfence_policy::{JournalOutput, Policy};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::engine::Engine;
@@ -57,6 +56,9 @@ impl Engine {
             capped: Vec::new(),
         };
         let output = look.journalled(policy, &execution).await?;
+        let (rows, bytes) = look.room();
+        report::fit_calls(&mut execution, rows, bytes);
+        report::fit_violations(&mut execution.violations);
         match reader {
             Reader::Program => {}
             Reader::Owner => look.own(&mut execution).await?,
@@ -80,6 +82,13 @@ impl Engine {
 }
 
 impl Look<'_> {
+    /// The rows and bytes of a list that the policy lets come back.
+    fn room(&self) -> (Option<usize>, Option<usize>) {
+        let rules = self.sight.rules();
+        let bytes = rules.bytes.and_then(|bytes| usize::try_from(bytes.get()).ok());
+        (rules.rows.and_then(|rows| usize::try_from(rows.get()).ok()), bytes)
+    }
+
     async fn text(&mut self, text: &str) -> Result<String, RunError> {
         let keep = (&self.engine.store, self.session.id);
         let seen = self.session.screen.show_text(keep, &self.sight, text, 0).await?;
@@ -131,10 +140,14 @@ impl Look<'_> {
         let screen = &self.session.screen;
         if let Some(value) = &execution.value
             && may_have_aliases(value.get())
-            && let Ok(read) = serde_json::from_str(value.get())
         {
-            let revealed = screen.reveal_value(read).await;
-            execution.value = RawValue::from_string(revealed.to_string()).ok();
+            let host_work = &self.engine.host_work;
+            // One that is too large to be read keeps its aliases.
+            if let Some(mut read) = host_work.read_value(value).await? {
+                let revealed = screen.reveal_value(read.value.take()).await;
+                let text = host_work.write_value(read.with(revealed)).await?;
+                execution.value = RawValue::from_string(text).ok();
+            }
         }
         let mut printed = [
             std::mem::take(&mut execution.stdout),
@@ -213,13 +226,16 @@ impl Look<'_> {
         let whole = if capped.left_out.is_whole() {
             None
         } else {
-            match serde_json::from_str(value.get()) {
-                Ok(all) => {
-                    let seen = screen.show(keep, &self.sight, all).await?;
-                    seen.shown.map(|shown: Value| shown.to_string())
+            let host_work = &self.engine.host_work;
+            match host_work.read_value(&value).await? {
+                Some(mut read) => {
+                    let seen = screen.show(keep, &self.sight, read.value.take()).await?;
+                    match seen.shown {
+                        Some(shown) => Some(host_work.write_value(read.with(shown)).await?),
+                        None => None,
+                    }
                 }
-                // Nested more deeply than anybody reads it: then it is a text.
-                Err(_) => screen.show_text(keep, &self.sight, value.get(), 0).await?.shown,
+                None => screen.show_text(keep, &self.sight, value.get(), 0).await?.shown,
             }
         };
         let shown = shown.and_then(|shown| RawValue::from_string(shown.to_string()).ok());

@@ -8,10 +8,11 @@ use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::{Language, Sandbox, Spec};
 
 use crate::attempt::{Attempt, AttemptKind, Company, Ran};
-use crate::durable::{NO_CODE, TOO_MANY_FILES, Tries};
+use crate::durable::{NO_CODE, TOO_MANY_FILES, Tries, Turn};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::host_work::Digests;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::request::{Input, Program, RunCode, Source};
@@ -21,6 +22,30 @@ use crate::session::{Open, Place, Session};
 use crate::workspace::name_taken;
 
 impl Engine {
+    /// Opens a session that nothing ran in yet; refused where it is over, or its workspace belongs to another.
+    async fn open_if_new(
+        &self,
+        open: &Open,
+        session: &Session,
+        place: &mut Place,
+    ) -> Result<Option<Refusal>, RunError> {
+        match place {
+            Place::Gone => return Ok(Some(gone(open.id))),
+            Place::Bare | Place::Packed(_) | Place::Stands(_) => return Ok(None),
+            Place::New => {}
+        }
+        let Err(error) = self.open_session(session).await else {
+            *place = Place::Bare;
+            return Ok(None);
+        };
+        let Some(other) = name_taken(&error, open.id) else {
+            return Err(error);
+        };
+        *place = Place::Gone;
+        self.sessions.take(open.id);
+        self.busy(other).await.map(Some)
+    }
+
     /// Waits for the session's turn, and runs in its sandbox.
     pub(crate) async fn run_open(
         &self,
@@ -35,22 +60,8 @@ impl Engine {
             () = company.stop.pulled() => return self.given_up(&session, &attempt, None).await,
             place = open.place.lock() => place,
         };
-        if matches!(*place, Place::Gone) {
-            return self.refuse(session.elsewhere()?, gone(open.id)).await;
-        }
-        if matches!(*place, Place::New) {
-            match self.open_session(&session).await {
-                Ok(()) => *place = Place::Bare,
-                Err(error) => {
-                    let Some(other) = name_taken(&error, open.id) else {
-                        return Err(error);
-                    };
-                    *place = Place::Gone;
-                    self.sessions.take(open.id);
-                    let busy = self.busy(other).await?;
-                    return self.refuse(session.elsewhere()?, busy).await;
-                }
-            }
+        if let Some(refusal) = self.open_if_new(open, &session, &mut place).await? {
+            return self.refuse(session.elsewhere()?, refusal).await;
         }
         if attempt.is_first() {
             let found = Box::pin(self.type_errors(&session, &request.program)).await;
@@ -61,9 +72,12 @@ impl Engine {
         let mut tries = Tries::default();
         loop {
             // The session's turn first: whoever has a place here never waits for it.
-            let Some(turn) = self.turn_of(company).await else {
-                return self.given_up(&session, &attempt, None).await;
+            let turn = match self.turn_of(&session, &open.spec, &attempt, company).await? {
+                Turn::Taken(turn) => turn,
+                Turn::Full(refusal) => return self.no_turn(&session, refusal).await,
+                Turn::Cancelled => return self.given_up(&session, &attempt, None).await,
             };
+            open.rest(None);
             let ran = match self.stand(open, &session, &mut place, &request).await {
                 Ok(Ok(mut sandbox)) => {
                     let ran = self
@@ -74,7 +88,11 @@ impl Engine {
                 Ok(Err(refusal)) => return Ok(report::refused(&session, refusal)),
                 Err(error) => Err(error),
             };
-            drop(turn);
+            // What its files have stays taken as long as it stands.
+            open.rest(match &*place {
+                Place::Stands(sandbox) => Some(turn.at_rest(sandbox.held_memory())),
+                Place::New | Place::Bare | Place::Packed(_) | Place::Gone => None,
+            });
             let ran = match ran {
                 Err(error) if attempt.is_waiting() && error.may_pass() => {
                     if self.hold_off(&session, &mut tries, &error, company).await? {
@@ -95,6 +113,11 @@ impl Engine {
                 },
             }
         }
+    }
+
+    async fn no_turn(&self, session: &Session, refusal: Refusal) -> Result<Execution, RunError> {
+        self.record_refusal(session, &refusal).await?;
+        Ok(report::refused(session, refusal))
     }
 
     /// The session's sandbox: the one that stands, or a new one with its files. Refused: it is gone, and the session with it; or
@@ -121,7 +144,7 @@ impl Engine {
             Place::New | Place::Bare | Place::Gone => None,
         };
         let Some(files) = files else {
-            if let Some(refusal) = self.too_full(&open.spec).await? {
+            if let Some(refusal) = self.too_full(open).await? {
                 self.record_refusal(session, &refusal).await?;
                 return Ok(Err(refusal));
             }
@@ -194,7 +217,7 @@ impl Engine {
         attempt: &mut Attempt,
         company: &mut Company<'_>,
     ) -> Result<Ran, RunError> {
-        let there = sandbox.snapshot()?;
+        let there = self.host_work.snapshot(session.principal, sandbox).await?;
         if attempt.is_first() {
             let contents = self.contents(open, session, (sandbox, &there), request).await?;
             let before = bring_in(sandbox, there, &request.files)?;
@@ -211,7 +234,7 @@ impl Engine {
         }
         // Its files came with the sandbox.
         self.go_on(session, attempt).await?;
-        self.ran(open, session, (sandbox, &there), request, attempt, company)
+        self.ran(open, session, (sandbox, &Arc::new(there)), request, attempt, company)
             .await
     }
 
@@ -219,7 +242,7 @@ impl Engine {
         &self,
         open: &Open,
         session: &Session,
-        place: (&mut Sandbox, &BTreeMap<String, String>),
+        place: (&mut Sandbox, &Arc<Digests>),
         request: &mut RunCode,
         attempt: &Attempt,
         company: &mut Company<'_>,
@@ -241,13 +264,13 @@ impl Engine {
         &self,
         open: &Open,
         session: &Session,
-        (sandbox, there): (&Sandbox, &BTreeMap<String, String>),
+        (sandbox, there): (&Sandbox, &Digests),
         request: &RunCode,
     ) -> Result<Result<BTreeMap<String, Vec<u8>>, &'static str>, RunError> {
         if !matches!(request.program, Program::Code { .. }) {
             return Ok(Err(NO_CODE));
         }
-        if open.kept.is_some() && !self.can_be_put_back(&open.spec).await? {
+        if open.kept.is_some() && !self.can_be_put_back(open).await? {
             return Ok(Err(TOO_MANY_FILES));
         }
         if there.is_empty() {
@@ -256,13 +279,18 @@ impl Engine {
         if !self.may_ask(&session.policy) {
             return Ok(Err("nobody was to be asked when it began"));
         }
-        let collected = sandbox.collect(&BTreeMap::new(), &[], &[])?;
-        let size: u64 = collected.files.iter().map(|file| file.bytes).sum();
-        // What is no plain file could not be put back.
-        if size > script::MOST_FILES || !collected.skipped.is_empty() {
-            return Ok(Err(TOO_MANY_FILES));
-        }
-        sandbox.read_all(&collected.files).map(Ok).map_err(RunError::Collect)
+        let workspace = sandbox.workspace()?;
+        let read = move || {
+            let collected = workspace.collect(&BTreeMap::new(), &[], &[], &workspace.limits())?;
+            let size: u64 = collected.files.iter().map(|file| file.bytes).sum();
+            // What is no plain file could not be put back.
+            if size > script::MOST_FILES || !collected.skipped.is_empty() {
+                return Ok(Err(TOO_MANY_FILES));
+            }
+            workspace.read_all(&collected.files).map(Ok)
+        };
+        let read = self.host_work.run(session.principal, read).await?;
+        read.map_err(RunError::Collect)
     }
 
     /// Whether calls under a policy may wait for people. Only tools of servers change.

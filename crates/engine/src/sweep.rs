@@ -1,13 +1,17 @@
 //! After a crash: what belongs to no living process is removed, and that is written down. A neighbour's is untouched.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ringfence_journal::{LeaseId, SessionState, Text};
+use ringfence_journal::{LeaseId, Principal, SessionState, Text};
 use ringfence_sandbox::{folder, remove_remains};
-use ringfence_store::{Removed, Resource, Retention, Store, SweepError};
+use ringfence_store::{Removed, Resource, Retention, Store, SweepError, ago};
+
+use crate::engine::Engine;
+use crate::tidy::{throw_away, trash_of};
 
 /// Lost sessions that are named in one line.
 const NAMED: usize = 8;
@@ -15,6 +19,8 @@ const NAMED: usize = 8;
 const RESULTS: Duration = Duration::from_hours(7 * 24);
 /// How often a command looks for recordings that are too old, or too much.
 const TRIM: Duration = Duration::from_hours(1);
+/// Entries of folders that are removed while somebody waits for the sweep.
+const MAX_REMOVED: u64 = 5_000;
 /// Results that are removed in one sweep.
 const LOOKED_AT: usize = 1024;
 
@@ -26,16 +32,11 @@ pub(crate) fn group_name(lease: LeaseId) -> String {
 /// Sweeps after every process that is gone.
 pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
     for dead in store.dead_leases().await? {
-        let mut cgroups = remove_remains(&group_name(dead.id()));
-        let mut folders = 0;
-        for resource in dead.resources() {
-            match resource {
-                Resource::Cgroup { path } => cgroups += u64::from(remove_group(path)),
-                Resource::Folder { path } => folders += u64::from(remove_folder(path)),
-                // A sandbox's processes end with the process that made them: the kernel sees to it.
-                Resource::Process { .. } => {}
-            }
-        }
+        let (name, resources) = (group_name(dead.id()), dead.resources().to_vec());
+        let trash = trash_of(store.home());
+        // What programs left there decides how long it takes.
+        let swept = tokio::task::spawn_blocking(move || sweep_resources(&name, &resources, &trash)).await;
+        let (cgroups, folders) = swept.unwrap_or_default();
         let removed = [("cgroup", cgroups), ("folder", folders)];
         let removed: Vec<Removed> = removed
             .into_iter()
@@ -88,16 +89,52 @@ pub(crate) async fn old_recordings(store: &Store) {
     }
 }
 
-fn remove_folder(path: &Path) -> bool {
-    let mut budget = u64::MAX;
-    let there = path.exists();
-    match folder::remove(path, &mut budget) {
-        Ok(gone) => there && gone,
-        Err(error) => {
-            tracing::warn!(folder = %path.display(), %error, "what a dead process left could not be removed");
-            false
+/// Removes a part of the records that were kept long enough, by the policy of the front door.
+pub(crate) async fn old_records(engine: &Engine) {
+    let Some(front) = &engine.settings.front else { return };
+    let before = ago(front.policy.audit().keep);
+    let owner = fs::metadata(&engine.settings.home).map_or(0, |data| data.uid());
+    match engine.store.prune(before, Principal::Local(owner)).await {
+        Ok(pruned) if pruned.sessions > 0 => {
+            tracing::info!(
+                sessions = pruned.sessions,
+                records = pruned.records,
+                "old records were removed"
+            );
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "old records could not be removed"),
+    }
+}
+
+/// Removes the groups and folders of a dead process; answers how many of each.
+fn sweep_resources(name: &str, resources: &[Resource], trash: &Path) -> (u64, u64) {
+    let (mut cgroups, mut folders) = (remove_remains(name), 0);
+    let mut budget = MAX_REMOVED;
+    for resource in resources {
+        match resource {
+            Resource::Cgroup { path } => cgroups += u64::from(remove_group(path)),
+            Resource::Folder { path } => folders += u64::from(remove_folder(path, trash, &mut budget)),
+            // A sandbox's processes end with the process that made them: the kernel sees to it.
+            Resource::Process { .. } => {}
         }
     }
+    (cgroups, folders)
+}
+
+/// What is too much to be removed now goes where it is removed a part at a time.
+fn remove_folder(path: &Path, trash: &Path, budget: &mut u64) -> bool {
+    let there = path.exists();
+    let removed = folder::remove(path, budget).and_then(|is_gone| {
+        if is_gone {
+            return Ok(());
+        }
+        throw_away(path, trash)
+    });
+    if let Err(error) = &removed {
+        tracing::warn!(folder = %path.display(), %error, "what a dead process left could not be removed");
+    }
+    there && removed.is_ok()
 }
 
 /// The skills of sessions that are over go with them; what cannot be removed now is tried at the next start.

@@ -18,8 +18,11 @@ use crate::workspace::blocking;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     sessions: u32,
-    entries: u64,
+    pub(crate) entries: u64,
 }
+
+/// Names that are tried for a folder in the trash.
+const MAX_TRASH_NAMES: u32 = 64;
 
 impl Share {
     /// While a command waits for its start.
@@ -137,9 +140,8 @@ impl Engine {
             _ => "removed",
         });
         self.note(id, Kind::SessionClosed { reason }).await?;
-        let (from, trash) = (self.kept_folder(id), self.trash());
-        self.remove_scratch(&self.folders(id));
-        blocking(move || throw_away(&from, &trash, id)).await
+        self.remove_scratch(&self.folders(id)).await;
+        self.throw_away(self.kept_folder(id)).await
     }
 
     /// Ends a session on request and removes all that it keeps; what runs in it was ended before. False: a process has it.
@@ -149,8 +151,7 @@ impl Engine {
             gone = self.drop_kept(id, "removed on request").await?;
         }
         if gone {
-            let own = self.trash().join(id.to_string());
-            blocking(move || folder::remove(&own, &mut { u64::MAX })).await?;
+            self.host_work.remove(&self.trash().join(id.to_string())).await?;
             self.take_out_trash(u64::MAX).await?;
         }
         Ok(gone)
@@ -163,27 +164,33 @@ impl Engine {
     }
 
     fn trash(&self) -> PathBuf {
-        self.settings.home.join("trash")
+        trash_of(&self.settings.home)
+    }
+
+    async fn throw_away(&self, from: PathBuf) -> Result<(), RunError> {
+        let trash = self.trash();
+        blocking(move || throw_away(&from, &trash)).await
     }
 
     /// Goes on with removing what nobody keeps: also folders of sessions that ended while their process died.
-    async fn take_out_trash(&self, entries: u64) -> Result<(), RunError> {
+    pub(crate) async fn take_out_trash(&self, entries: u64) -> Result<(), RunError> {
         let (kept, trash) = (self.settings.home.join("workspaces"), self.trash());
-        let there = blocking(move || named(&kept)).await?;
+        let there = blocking(move || names(&kept)).await?;
+        let there = there.iter().filter_map(|name| name.parse::<SessionId>().ok());
+        let there: Vec<SessionId> = there.collect();
         if !there.is_empty() {
             let known = self.store.kept_sessions().await.map_err(unread)?;
             for id in there.into_iter().filter(|id| !known.contains(id)) {
-                let (from, trash) = (self.kept_folder(id), self.trash());
-                if let Err(error) = blocking(move || throw_away(&from, &trash, id)).await {
-                    stays(id, &error.chain());
+                if let Err(error) = self.throw_away(self.kept_folder(id)).await {
+                    stays(&id.to_string(), &error.chain());
                 }
             }
         }
         blocking(move || {
             let mut left = entries;
-            for id in named(&trash)? {
-                if let Err(error) = folder::remove(&trash.join(id.to_string()), &mut left) {
-                    stays(id, &error.to_string());
+            for name in names(&trash)? {
+                if let Err(error) = folder::remove(&trash.join(&name), &mut left) {
+                    stays(&name, &error.to_string());
                 }
             }
             Ok(())
@@ -193,12 +200,16 @@ impl Engine {
 }
 
 /// One that cannot be removed keeps no other from it.
-fn stays(id: SessionId, error: &str) {
-    tracing::warn!(%id, error, "what a session kept could not be removed; it is tried again");
+fn stays(name: &str, error: &str) {
+    tracing::warn!(
+        name,
+        error,
+        "what is kept no longer could not be removed; it is tried again"
+    );
 }
 
-/// The folders of sessions in a folder.
-fn named(folder: &Path) -> std::io::Result<Vec<SessionId>> {
+/// What is in a folder, by name.
+fn names(folder: &Path) -> std::io::Result<Vec<String>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -206,23 +217,34 @@ fn named(folder: &Path) -> std::io::Result<Vec<SessionId>> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        found.extend(
-            entry?
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<SessionId>().ok()),
-        );
+        found.extend(entry?.file_name().into_string().ok());
     }
     Ok(found)
 }
 
+/// Where folders go that are kept no longer.
+pub(crate) fn trash_of(home: &Path) -> PathBuf {
+    home.join("trash")
+}
+
 /// Out of the way at once; how long removing takes is of no matter then.
-fn throw_away(from: &Path, trash: &Path, id: SessionId) -> std::io::Result<()> {
+pub(crate) fn throw_away(from: &Path, trash: &Path) -> std::io::Result<()> {
+    use std::io::ErrorKind;
     std::fs::create_dir_all(trash)?;
-    match std::fs::rename(from, trash.join(id.to_string())) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    for attempt in 0..MAX_TRASH_NAMES {
+        let to = match attempt {
+            0 => trash.join(&*name),
+            attempt => trash.join(format!("{name}.{attempt}")),
+        };
+        match std::fs::rename(from, to) {
+            // Another of this name is not gone yet.
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {}
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => return Ok(()),
+        }
     }
+    Err(ErrorKind::DirectoryNotEmpty.into())
 }
 
 #[cfg(test)]

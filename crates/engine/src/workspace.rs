@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ringfence_journal::{ExecutionId, Kind, NoEntropy, Principal, RecordError, SessionId, Status, Text};
 use ringfence_policy::{Ceiling, Clean, Policy};
-use ringfence_sandbox::{Held, Spec, folder};
+use ringfence_sandbox::{Held, KeptPlace, Spec, folder};
 use ringfence_store::{AdoptError, Keeping, Session as Row};
 
 use crate::ask::{fixed, over_ceiling};
@@ -246,7 +246,7 @@ impl Engine {
             kept: Some(&kept),
         };
         let spec = self.spec(&policy, disk, false)?;
-        let held_now = count(&spec).await?;
+        let held_now = self.held(row.principal, &spec).await?;
         let opening = Opening {
             id,
             enforcement: self.enforcement(&spec, &policy),
@@ -367,16 +367,29 @@ impl Engine {
 
     /// Leaves a session to the next process. Nothing runs in it any more.
     pub(crate) async fn park(&self, open: &Open) -> Result<(), RunError> {
-        self.remove_scratch(&open.folders);
-        let counted = self.note_held(open.id, &open.spec).await;
+        self.remove_scratch(&open.folders).await;
+        let counted = self.note_held(open).await;
         self.store.park_session(open.id).await?;
         counted
     }
 
     /// Notes how much a session keeps.
-    pub(crate) async fn note_held(&self, id: SessionId, spec: &Arc<Spec>) -> Result<(), RunError> {
-        let held = count(spec).await?;
-        Ok(self.store.note_workspace(id, held.bytes, held.files).await?)
+    async fn note_held(&self, open: &Open) -> Result<(), RunError> {
+        let held = self.held(open.principal, &open.spec).await?;
+        Ok(self.store.note_workspace(open.id, held.bytes, held.files).await?)
+    }
+
+    /// How much is in all places that are kept. What is far more than it may be is not counted to its end.
+    async fn held(&self, who: Principal, spec: &Arc<Spec>) -> Result<Held, RunError> {
+        let spec = Arc::clone(spec);
+        let count = move || {
+            let mut all = Held::default();
+            for place in spec.kept() {
+                all = all.and(held_in(&place)?);
+            }
+            Ok(all)
+        };
+        self.host_work.run(who, count).await?.map_err(RunError::Workspace)
     }
 
     /// After an execution: places that are emptied once one completed, and how much there is.
@@ -387,23 +400,30 @@ impl Engine {
         if status == Status::Completed {
             self.clean(open, session).await?;
         }
-        self.note_held(open.id, &open.spec).await
+        self.note_held(open).await
     }
 
     async fn clean(&self, open: &Open, session: &Session) -> Result<(), RunError> {
         let mounts = session.policy.fs().mounts.iter();
         let mounts = mounts.filter(|mount| mount.keep && mount.clean == Clean::OnComplete);
-        let mut cleaned = Vec::new();
-        let mut all = Held::default();
-        for mount in mounts {
-            let place = open.spec.kept().find(|place| place.path == mount.path.as_str());
-            let Some(place) = place else { continue };
-            let held = folder::count(place.folder, ALL).map_err(RunError::Workspace)?;
-            if held.files > 0 {
-                all = all.and(held);
-                cleaned.push((mount.path.as_str(), place.folder.to_owned()));
-            }
+        let paths: Vec<String> = mounts.map(|mount| mount.path.as_str().to_owned()).collect();
+        if paths.is_empty() {
+            return Ok(());
         }
+        let spec = Arc::clone(&open.spec);
+        let count = move || {
+            let (mut cleaned, mut all) = (Vec::new(), Held::default());
+            for place in spec.kept().filter(|place| paths.iter().any(|path| path == place.path)) {
+                let held = held_in(&place)?;
+                if held.files > 0 {
+                    all = all.and(held);
+                    cleaned.push((place.path.to_owned(), place.folder.to_owned()));
+                }
+            }
+            Ok((cleaned, all))
+        };
+        let counted = self.host_work.run(open.principal, count).await?;
+        let (cleaned, all) = counted.map_err(RunError::Workspace)?;
         if cleaned.is_empty() {
             return Ok(());
         }
@@ -415,14 +435,14 @@ impl Engine {
         };
         self.record(session, kind).await?;
         let folders: Vec<PathBuf> = cleaned.into_iter().map(|(_, folder)| folder).collect();
-        emptied(folders).await
+        self.host_work.empty(folders).await
     }
 
     /// What keeps a session from beginning with what it has: each place may have been left above its quota by an execution that
     /// was ended for that, and may shrink again; but not without end.
-    pub(crate) async fn too_full(&self, spec: &Arc<Spec>) -> Result<Option<Refusal>, RunError> {
-        let spec = Arc::clone(spec);
-        blocking(move || {
+    pub(crate) async fn too_full(&self, open: &Open) -> Result<Option<Refusal>, RunError> {
+        let spec = Arc::clone(&open.spec);
+        let look = move || {
             for place in spec.kept() {
                 let most = place.most.and(place.most);
                 let held = folder::count(place.folder, most)?;
@@ -436,14 +456,17 @@ impl Engine {
                 }
             }
             Ok(None)
-        })
-        .await
+        };
+        self.host_work
+            .run(open.principal, look)
+            .await?
+            .map_err(RunError::Workspace)
     }
 
     /// Whether what a session keeps can be put back as it is now, from what is kept of an execution.
-    pub(crate) async fn can_be_put_back(&self, spec: &Arc<Spec>) -> Result<bool, RunError> {
-        let spec = Arc::clone(spec);
-        blocking(move || {
+    pub(crate) async fn can_be_put_back(&self, open: &Open) -> Result<bool, RunError> {
+        let spec = Arc::clone(&open.spec);
+        let look = move || {
             for place in spec.kept() {
                 let is_plain = if place.path == "/workspace" {
                     folder::is_plain(place.folder)?
@@ -455,47 +478,26 @@ impl Engine {
                 }
             }
             Ok(true)
-        })
-        .await
+        };
+        self.host_work
+            .run(open.principal, look)
+            .await?
+            .map_err(RunError::Workspace)
     }
 
     /// Empties all places on disk, for an execution that is run again from its beginning: its files are put back.
     pub(crate) async fn start_over(&self, spec: &Spec) -> Result<(), RunError> {
         let kept = spec.kept().map(|place| place.folder.to_owned());
-        emptied(kept.chain(spec.folders().map(Path::to_owned)).collect()).await
+        let folders = kept.chain(spec.folders().map(Path::to_owned)).collect();
+        self.host_work.empty(folders).await
     }
 }
 
-/// No end to what is counted.
-pub(crate) const ALL: Held = Held {
-    bytes: u64::MAX,
-    files: u64::MAX,
-};
-
-/// How much is in all places that are kept.
-async fn count(spec: &Arc<Spec>) -> Result<Held, RunError> {
-    let spec = Arc::clone(spec);
-    blocking(move || {
-        let mut all = Held::default();
-        for place in spec.kept() {
-            // What cannot be counted is said as the most that it may be.
-            let held = folder::count(place.folder, ALL)?;
-            all = all.and(if held == ALL { place.most } else { held });
-        }
-        Ok(all)
-    })
-    .await
-}
-
-async fn emptied(folders: Vec<PathBuf>) -> Result<(), RunError> {
-    blocking(move || {
-        for path in folders {
-            let mut budget = u64::MAX;
-            folder::empty(&path, &mut budget)?;
-        }
-        Ok(())
-    })
-    .await
+/// How much is in a place that is kept. What cannot be counted, or is far too much, is said as the most that is counted.
+fn held_in(place: &KeptPlace<'_>) -> std::io::Result<Held> {
+    let most = place.most.and(place.most);
+    let held = folder::count(place.folder, most)?;
+    Ok(if held.exceeds(&most) { most } else { held })
 }
 
 /// Work on the disk, where it holds nobody up.

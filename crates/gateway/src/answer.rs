@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::credential::Scrubber;
+use crate::tree;
 
 /// Bytes of one result as its server wrote it.
 pub(crate) const MOST: usize = 16 * 1024 * 1024;
@@ -12,6 +13,8 @@ pub(crate) const MOST: usize = 16 * 1024 * 1024;
 const BLOCKS: usize = 10_000;
 /// What a result is replaced with that is longer than [`MOST`].
 pub(crate) const TOO_LONG: &str = "the answer is longer than 16 MiB";
+/// What a result is replaced with that would take more than [`tree::MAX_TREE`].
+pub(crate) const TOO_MANY_VALUES: &str = "the answer holds too many values";
 
 /// A block of content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,7 +97,9 @@ impl CallResult {
 }
 
 fn reading(text: String) -> Value {
+    // A text that would be too large a tree stays a text: the program can read it in memory of its own.
     if text.trim_start().starts_with(['{', '['])
+        && !tree::is_too_large(text.as_bytes())
         && let Ok(value) = serde_json::from_str(&text)
     {
         return value;

@@ -20,6 +20,7 @@ use url::Url;
 use crate::credential::Secret;
 use crate::lines::MOST_LINE;
 use crate::oauth::{Challenge, OAuthError, Tokens};
+use crate::tree::{self, TreeSize};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -40,6 +41,8 @@ pub(crate) enum HttpError {
     Request(#[source] reqwest::Error),
     #[error("an answer beyond {0} bytes")]
     TooMuch(usize),
+    #[error("an answer that holds too many values")]
+    TooManyValues,
     #[error("the message cannot be written")]
     Message(#[source] serde_json::Error),
     #[error("the login cannot be used: {0}")]
@@ -291,6 +294,9 @@ impl Carrier {
             }
             JSON => {
                 let text = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
+                if tree::is_too_large(&text) {
+                    return Err(StreamableHttpError::Client(HttpError::TooManyValues));
+                }
                 if let Some(answer) = self.unknowing(message, &text).filter(|_| !attached) {
                     return Ok(StreamableHttpPostResponse::Json(answer, None));
                 }
@@ -328,15 +334,21 @@ where
     B: AsRef<[u8]> + Send + 'static,
     B: Into<Vec<u8>>,
 {
-    let bounded = bytes.scan((0usize, false), |(event, ended), chunk| {
+    let bounded = bytes.scan((0usize, false, TreeSize::default()), |(event, ended, tree), chunk| {
         let bounded = chunk.map_err(HttpError::Request).and_then(|chunk| {
             for byte in chunk.as_ref() {
                 // An empty line ends an event.
                 let line_end = matches!(byte, b'\n');
-                *event = if line_end && *ended { 0 } else { *event + 1 };
+                let is_over = line_end && *ended;
+                *event = if is_over { 0 } else { *event + 1 };
+                *tree = if is_over { TreeSize::default() } else { *tree };
+                tree.add(*byte);
                 *ended = line_end || (*byte == b'\r' && *ended);
                 if *event > MOST_LINE {
                     return Err(HttpError::TooMuch(MOST_LINE));
+                }
+                if tree.is_too_large() {
+                    return Err(HttpError::TooManyValues);
                 }
             }
             Ok(std::io::Cursor::new(chunk.into()))

@@ -30,6 +30,7 @@ mod servers;
 mod spawner;
 mod talk;
 mod tape;
+mod tree;
 mod upstream;
 mod upstreams;
 mod vault;
@@ -48,7 +49,7 @@ pub use oauth::{OAuthError, login};
 pub use otlp::{Otlp, OtlpError};
 pub use outlet::{AuditSink, AuditSinkError};
 pub use own::{Own, OwnAnswer, OwnCall};
-pub use pass::{Made, Pass, Past, Stopped, Tenants, Terms, Waiting};
+pub use pass::{CallsMade, Made, MoreCalls, Pass, Past, Stopped, Tenants, Terms, Waiting};
 pub use person::{Answer, Person, Question};
 pub use refusal::{Refusal, Told};
 pub use screen::{Screen, ScreenError, Seen, Sight};
@@ -57,7 +58,8 @@ pub use servers::{
     Source,
 };
 pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
-pub use tape::{Answered, Diverged, Tape, TapeError, Taped, What};
+pub use tape::{Answered, Diverged, Tape, TapeError, Taped, TapedArguments, What};
+pub use tree::{MAX_TREE, TooLarge, TreeMemory, TreePermit};
 pub use upstream::Condition;
 pub use upstreams::{Happened, Known, Options, Status, Upstreams};
 pub use vault::{Vault, VaultError};

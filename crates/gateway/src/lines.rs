@@ -15,6 +15,8 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
+use crate::tree;
+
 /// Bytes of one message: the most of a result, and what is around it.
 pub(crate) const MOST_LINE: usize = crate::answer::MOST + 64 * 1024;
 /// Bytes of one message that are read and thrown away before the conversation ends.
@@ -150,6 +152,10 @@ where
     /// A line as a message; what cannot be one is an error answer to its number, or nothing.
     fn message(&mut self) -> Option<ServerJsonRpcMessage> {
         let line = self.line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.line);
+        if tree::is_too_large(line) {
+            tracing::warn!(bytes = line.len(), "a message with too many values was thrown away");
+            return answered(line).map(|number| broken(crate::answer::TOO_MANY_VALUES, number));
+        }
         if let Some(message) = self.open.calls.answer(line) {
             return Some(message);
         }

@@ -18,6 +18,7 @@ use crate::keep::read_bounded;
 use crate::servers::entry::safe;
 use crate::servers::{Document, Interface};
 use crate::talk::said;
+use crate::tree;
 
 /// Bytes of a document.
 const DOCUMENT: usize = 16 * 1024 * 1024;
@@ -160,15 +161,18 @@ impl Api {
                 what: "bytes",
                 limit,
             },
-            error @ (HttpError::Tls(_) | HttpError::Request(_) | HttpError::Message(_) | HttpError::Login(_)) => {
-                lost(&error)
-            }
+            error @ (HttpError::Tls(_)
+            | HttpError::TooManyValues
+            | HttpError::Request(_)
+            | HttpError::Message(_)
+            | HttpError::Login(_)) => lost(&error),
         })?;
         Ok(self.result(status, is_json, &text))
     }
 
     fn result(&self, status: StatusCode, is_json: bool, text: &[u8]) -> CallResult {
-        let value = is_json.then(|| serde_json::from_slice::<Value>(text).ok()).flatten();
+        let value = (is_json && !tree::is_too_large(text)).then(|| serde_json::from_slice::<Value>(text).ok());
+        let value = value.flatten();
         if !status.is_success() {
             let said = self.scrubber.clean(&String::from_utf8_lossy(text));
             return CallResult {

@@ -10,6 +10,7 @@ mod ends;
 mod past;
 mod rate;
 mod screened;
+mod tally;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -26,15 +27,25 @@ use crate::own::Own;
 use crate::refusal::{Refusal, Told};
 use crate::screen::Screen;
 use crate::tape::{AnswerParts, Answered, Asking, Diverged, Known, Tape, What};
+use crate::tree::TreeMemory;
 use clear::{Cleared, Halt, Standing};
 pub use count::Waiting;
 use count::{Counted, Waits};
 pub(crate) use ends::Ends;
 use ends::{Kept, Writes};
 pub use past::{Past, Tenants};
+pub(crate) use tally::RefusalTally;
+use tally::{CallCount, CallTally};
+pub use tally::{CallsMade, MoreCalls};
 
 /// How long one call may take where the policy says nothing.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Calls of one execution where the policy says nothing.
+const MAX_CALLS: u32 = 1000;
+
+/// Memory of the arguments of one execution's calls while they are under way; whatever comes then waits.
+const MAX_ARGUMENTS: usize = 64 << 20;
 
 /// Bytes of a server's or a tool's name that are written down though there is none of it.
 const LONGEST_NAME: usize = 128;
@@ -52,6 +63,8 @@ pub struct Terms<R> {
     pub session: SessionId,
     /// And in which run.
     pub execution: ExecutionId,
+    /// The run that called this one as a skill, if one did: their calls are counted together.
+    pub parent: Option<ExecutionId>,
     /// What the session has done before.
     pub past: Arc<Past>,
     /// What the execution has done before, and keeps.
@@ -75,9 +88,12 @@ pub struct Pass<R> {
     desk: Desk,
     screen: Arc<Screen>,
     own: Option<Own>,
-    made: Mutex<Vec<Made>>,
+    made: Mutex<CallTally>,
+    refusals: Mutex<RefusalTally>,
+    calls: Arc<CallCount>,
     ends: Ends<R, Kept>,
     waits: Waits,
+    trees: TreeMemory,
     leaving: watch::Sender<Option<Leaving>>,
     finished: watch::Sender<bool>,
 }
@@ -135,13 +151,16 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             recorder: terms.recorder,
             session: terms.session,
             execution: terms.execution,
+            calls: terms.past.calls_of(terms.execution, terms.parent),
             past: terms.past,
             tape: terms.tape,
             desk: terms.desk,
             screen: terms.screen,
             own: None,
             made: Mutex::default(),
+            refusals: Mutex::default(),
             waits: Waits::default(),
+            trees: TreeMemory::new(MAX_ARGUMENTS),
             leaving: watch::Sender::new(None),
             finished: watch::Sender::new(false),
         }
@@ -200,6 +219,10 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             hints: None,
             body,
         };
+        let made = self.calls.next_call();
+        if made > self.max_calls() {
+            return Err(self.beyond(made, &asking).await);
+        }
         let standing = match self.tape.find(number, asking.what, body).map_err(Stopped::Diverged)? {
             Known::Answered(answered) => return self.again(number, answered, body),
             Known::New => Standing::new(),
@@ -212,7 +235,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     /// The answer that the program had before.
     fn again(&self, number: u32, answered: &Answered, body: &str) -> Result<String, Stopped> {
         let answer = answered.answer.clone();
-        self.made().push(Made {
+        self.made().add(Made {
             number,
             tool: self.tape.named(number).unwrap_or_default(),
             outcome: answered.outcome,
@@ -257,6 +280,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         let Cleared {
             tool,
             arguments,
+            memory,
             rule,
             new_server,
             revealed,
@@ -296,6 +320,8 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                 () = self.cancelled() => Err((CallOutcome::Unknown, Refusal::left(tool.name.as_str()))),
             }
         };
+        // They were sent, and nobody has them any more.
+        drop(memory);
         let answered = self.screened(asking.number, (&tool, revealed), answered).await?;
         self.ended(&asking, &rule, begun.elapsed(), &answered);
         answered.map_err(|(_, told)| Stopped::Refused(told))
@@ -323,14 +349,16 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 
     async fn refuse(&self, asking: &Asking<'_>, refusal: Refusal) -> Stopped {
-        let tool = words(asking.what);
-        let decided = refusal.hiding_rule().or(refusal.rule.as_deref());
-        let refused = Kind::CallRefused {
+        let tool = clipped(words(asking.what));
+        let decided = refusal.hiding_rule().or(refusal.rule.as_deref()).unwrap_or_default();
+        let (named, code) = (name(asking.what), refusal.code);
+        let is_listed = self.refusals().add(&named, code, decided);
+        let refused = is_listed.then(|| Kind::CallRefused {
             number: u64::from(asking.number),
-            tool: Text::clean(&name(asking.what)),
-            code: Text::clean(refusal.code),
-            rule: Text::clean(decided.unwrap_or_default()),
-        };
+            tool: Text::clean(&named),
+            code: Text::clean(code),
+            rule: Text::clean(decided),
+        });
         let forbidden = refusal.is_the_policys();
         let told = Told::from(refusal);
         let kept = AnswerParts {
@@ -341,7 +369,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             answer: Err(&told),
         };
         let entries = self.tape.settled(asking, &kept);
-        self.made().push(Made {
+        self.made().add(Made {
             number: asking.number,
             tool,
             outcome: CallOutcome::Refused,
@@ -351,10 +379,53 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             bytes_in: asking.body.len() as u64,
             bytes_out: 0,
         });
+        let Some(refused) = refused else {
+            if self.refusals().hold(entries) {
+                self.say_refusals();
+            }
+            return Stopped::Refused(told);
+        };
         match self.record_after_ends(refused, entries).await {
             Ok(()) => Stopped::Refused(told),
             Err(stopped) => stopped,
         }
+    }
+
+    /// How many calls an execution may make, refused ones included.
+    fn max_calls(&self) -> u64 {
+        u64::from(self.policy().tools().max_calls.unwrap_or(MAX_CALLS))
+    }
+
+    /// A call beyond the number of them: the first is written down, the others only counted. Nothing is looked at for any.
+    async fn beyond(&self, made: u64, asking: &Asking<'_>) -> Stopped {
+        let most = self.max_calls();
+        let refusal = Refusal::too_many_calls(most);
+        if made == most.saturating_add(1) {
+            return Box::pin(self.refuse(asking, refusal)).await;
+        }
+        self.made().count_refused("tools.max_calls");
+        Stopped::Refused(Told::from(refusal))
+    }
+
+    /// Counts a question about tools; refused beyond the number of calls.
+    pub fn look_up(&self) -> Result<(), Stopped> {
+        let most = self.max_calls();
+        if self.calls.next_lookup() <= most {
+            return Ok(());
+        }
+        Err(Stopped::Refused(Told::from(Refusal::too_many_calls(most))))
+    }
+
+    /// Puts events for refusals that none says yet behind what waits to be written.
+    fn say_refusals(&self) {
+        for (kind, entries) in self.refusals().take("call_refused") {
+            let event = Event::host(self.session, Some(self.execution), kind);
+            self.ends.add(Kept(event, entries));
+        }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, RefusalTally> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer does not wait for the record of its end; the execution's does.
@@ -383,7 +454,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             result: text.map(|text| Hash::of(text.as_bytes())),
             bytes,
         };
-        self.made().push(Made {
+        self.made().add(Made {
             number: asking.number,
             tool: name.to_owned(),
             outcome,
@@ -401,12 +472,14 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             answer: answered.as_ref().map(String::as_str).map_err(|(_, told)| told),
         };
         let entries = self.tape.ended(asking.number, &kept);
+        self.say_refusals();
         let event = Event::host(self.session, Some(self.execution), kind);
         self.ends.add(Kept(event, Vec::from_iter(entries)));
     }
 
     /// Writes the ends that wait and this event in one commit.
     async fn record_after_ends(&self, kind: Kind, entries: Vec<Entry>) -> Result<(), Stopped> {
+        self.say_refusals();
         let event = Event::host(self.session, Some(self.execution), kind);
         let (ends, written) = tokio::join!(self.ends.write(), self.recorder.put(Kept(event, entries)));
         ends.and(written).map_err(Stopped::Unrecorded)
@@ -465,17 +538,24 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// Waits until every end is written; answers the calls that were made, by number.
-    pub async fn close(&self) -> Result<Vec<Made>, RecordError> {
+    /// Waits until every end is written; answers the calls that were made.
+    pub async fn close(&self) -> Result<CallsMade, RecordError> {
+        self.say_refusals();
         self.ends.write_all().await?;
-        let mut made = std::mem::take(&mut *self.made());
-        made.sort_by_key(|call| call.number);
-        Ok(made)
+        Ok(self.made().finish())
     }
 
-    fn made(&self) -> MutexGuard<'_, Vec<Made>> {
+    fn made(&self) -> MutexGuard<'_, CallTally> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A name that a program made up, no longer than a name is.
+fn clipped(mut name: String) -> String {
+    if let Some((end, _)) = name.char_indices().nth(2 * LONGEST_NAME) {
+        name.truncate(end);
+    }
+    name
 }
 
 /// What the program called it.

@@ -171,6 +171,16 @@ impl Refusal {
         }
     }
 
+    /// An execution made all the calls that it may.
+    pub(crate) fn too_many_calls(most: u64) -> Refusal {
+        Refusal::new(
+            "limit.calls",
+            format!("an execution may make {most} calls, refused ones included"),
+        )
+        .by("tools.max_calls")
+        .hint("make fewer calls: filter at the tool, or ask for more at once")
+    }
+
     pub(crate) fn drifted(tool: &str) -> Refusal {
         Refusal::new(
             "tool.drift",

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ringfence_catalog::identifier;
-use ringfence_policy::SKILLS;
+use ringfence_policy::{SKILLS, is_unseen};
 use serde_json::Value;
 use url::Url;
 
@@ -289,7 +289,7 @@ impl Servers {
 
 /// Why a name cannot be a server's.
 fn unfit(name: &str) -> Option<String> {
-    let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '.' | '*' | '/' | '\\');
+    let bad = |c: char| c.is_whitespace() || c.is_control() || is_unseen(c) || matches!(c, '.' | '*' | '/' | '\\');
     if name.is_empty() {
         return Some("a server needs a name".to_owned());
     }

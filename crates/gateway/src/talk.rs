@@ -17,7 +17,7 @@ use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use crate::answer::{CallResult, MOST, TOO_LONG};
+use crate::answer::{CallResult, MOST, TOO_LONG, TOO_MANY_VALUES};
 use crate::credential::Scrubber;
 use crate::ear::Ear;
 use crate::error::{CallError, ServerError};
@@ -25,6 +25,7 @@ use crate::keep::Era;
 use crate::lines::Fault;
 use crate::person::Person;
 use crate::process::Process;
+use crate::tree::MAX_TREE;
 
 /// Bounds of a listing.
 const PAGES: usize = 1_000;
@@ -304,6 +305,12 @@ impl Talk {
                 tool,
                 what: "bytes",
                 limit: MOST,
+            }),
+            Err(ServiceError::McpError(error)) if error.message == TOO_MANY_VALUES => Err(CallError::TooMuch {
+                server,
+                tool,
+                what: "bytes of memory",
+                limit: MAX_TREE,
             }),
             Err(ServiceError::McpError(error)) => Err(CallError::Refused {
                 server,

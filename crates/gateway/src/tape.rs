@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_journal::{ApprovalId, CallOutcome, Entry, EntryKind};
+use ringfence_journal::{ApprovalId, CallOutcome, Entry, EntryKind, Hash};
 use ringfence_policy::Hints;
 
 use crate::refusal::Told;
@@ -68,8 +68,8 @@ pub struct Taped {
     pub name: Option<String>,
     /// What the tool's server said of it then.
     pub hints: Option<Hints>,
-    /// Its arguments as JSON text.
-    pub arguments: String,
+    /// Its arguments.
+    pub arguments: TapedArguments,
     /// It was sent, perhaps: what became of it is only known by its answer.
     pub started: bool,
     /// The question to a person that it waits for.
@@ -78,6 +78,39 @@ pub struct Taped {
     pub asked: bool,
     /// What the program was answered.
     pub answered: Option<Answered>,
+}
+
+/// The arguments of a call, as far as they are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TapedArguments {
+    /// As JSON text.
+    Text(String),
+    /// Only by their digest: the call was not sent, and there were many bytes of those.
+    Digest(Hash),
+}
+
+impl TapedArguments {
+    /// The JSON text, where it is kept.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            TapedArguments::Text(text) => Some(text),
+            TapedArguments::Digest(_) => None,
+        }
+    }
+
+    fn are(&self, body: &str) -> bool {
+        match self {
+            TapedArguments::Text(text) => text == body,
+            TapedArguments::Digest(digest) => *digest == Hash::of(body.as_bytes()),
+        }
+    }
+
+    fn agree_with(&self, other: &TapedArguments) -> bool {
+        match (self, other) {
+            (TapedArguments::Digest(one), TapedArguments::Digest(other)) => one == other,
+            (arguments, TapedArguments::Text(body)) | (TapedArguments::Text(body), arguments) => arguments.are(body),
+        }
+    }
 }
 
 /// An answer as it was given once.
@@ -123,6 +156,8 @@ struct State {
     run: u64,
     /// Bytes of all entries.
     kept: u64,
+    /// Bytes of arguments that were never sent.
+    unsent: u64,
     spoiled: bool,
 }
 
@@ -245,7 +280,7 @@ impl Tape {
             return Err(TapeError::TooLarge);
         }
         let taped = self.calls.entry(number).or_insert_with(|| call.taped.clone());
-        if taped.what != call.taped.what || taped.arguments != call.taped.arguments {
+        if taped.what != call.taped.what || !taped.arguments.agree_with(&call.taped.arguments) {
             return Err(TapeError::Damaged("a call that is there twice"));
         }
         taped.name = call.taped.name.or_else(|| taped.name.take());
@@ -338,7 +373,7 @@ impl Tape {
                 what.words()
             ));
         }
-        if taped.arguments != body {
+        if !taped.arguments.are(body) {
             return diverged(format!("it asks for {} with other arguments than before", what.words()));
         }
         Ok(match (&taped.answered, taped.approval) {

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use find::{Controller, Machine, Tree, Version};
-pub use leaf::{Leaf, LeafLimits, Usage};
+pub use leaf::{Leaf, LeafLimits, Memory, Usage};
 
 /// A step with control groups that failed.
 #[derive(Debug, thiserror::Error)]

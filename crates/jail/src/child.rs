@@ -8,8 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::landlock;
+use crate::root::Root;
 use crate::seccomp::Filter;
-use crate::steps::{EMPTY, HiddenKind, NOTHING, Step, Steps};
+use crate::steps::Steps;
 use crate::sys::fence::{self, Listener};
 use crate::sys::mount::{self, attr};
 use crate::sys::{fd, limit, process, socket};
@@ -87,12 +88,16 @@ fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
     process::become_user(steps.inside).map_err(at(Stage::Identity))?;
     process::control(libc::PR_SET_DUMPABLE, 0).map_err(at(Stage::Identity))?;
     cap_namespace().map_err(at(Stage::Identity))?;
-    build_root(&steps, &sources)?;
+    let root = Root::make(&steps.root_options).map_err(at(Stage::Root))?;
+    for (index, step) in steps.build.iter().enumerate() {
+        root.build(step, &sources).map_err(at_step(Stage::Build, index))?;
+    }
     mount::become_root().map_err(at(Stage::Enter))?;
     mount::restrict(c"/", attr::RDONLY).map_err(at(Stage::Enter))?;
     socket::raise_loopback().map_err(at(Stage::Network))?;
     process::set_host_name(c"sandbox").map_err(at(Stage::Network))?;
-    hand_out(&steps, fd::lend(ends.status))?;
+    hand_out(&steps, &root, fd::lend(ends.status))?;
+    drop(root);
     place_descriptors(sources, ends).map_err(at(Stage::Descriptors))?;
     limit_resources(&steps).map_err(at(Stage::Limits))?;
     drop_privileges().map_err(at(Stage::Privileges))?;
@@ -144,13 +149,17 @@ fn wait_until_told(control: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// What the kernel counts for each user namespace: without a share of its own, one sandbox could use up its user's.
-const SHARES: [(&CStr, &[u8]); 5] = [
-    (c"/proc/sys/user/max_inotify_instances", b"16"),
+/// What the kernel counts for each user namespace, and keeps for each network namespace: without a share of its own, one sandbox
+/// could use up its user's.
+const SHARES: [(&CStr, &[u8]); 7] = [
+    (c"/proc/sys/user/max_inotify_instances", b"8"),
     (c"/proc/sys/user/max_inotify_watches", b"16384"),
     (c"/proc/sys/user/max_fanotify_groups", b"0"),
     (c"/proc/sys/user/max_user_namespaces", b"0"),
     (c"/proc/sys/user/max_net_namespaces", b"1"),
+    // Least, first and most bytes that the kernel keeps for one connection each way; the host's own values may be tens of MiB.
+    (c"/proc/sys/net/ipv4/tcp_rmem", b"4096 131072 524288"),
+    (c"/proc/sys/net/ipv4/tcp_wmem", b"4096 16384 524288"),
 ];
 
 /// A host whose `/proc/sys` is closed to us, or an older kernel without a counter, has no shares to give.
@@ -165,83 +174,11 @@ fn cap_namespace() -> io::Result<()> {
     Ok(())
 }
 
-fn build_root(steps: &Steps<'_>, sources: &[OwnedFd]) -> Result<(), Failed> {
-    mount::make_private().map_err(at(Stage::Root))?;
-    // `/tmp` is only the place where the new root is hung until it is entered; what was opened below it stays open.
-    let flags = libc::MS_NOSUID | libc::MS_NODEV;
-    mount::mount_new(c"tmpfs", c"/tmp", flags, &steps.root_options).map_err(at(Stage::Root))?;
-    mount::change_folder(c"/tmp").map_err(at(Stage::Root))?;
-    for (index, step) in steps.build.iter().enumerate() {
-        build(step, sources).map_err(at_step(Stage::Build, index))?;
-    }
-    Ok(())
-}
-
-fn build(step: &Step<'_>, sources: &[OwnedFd]) -> io::Result<()> {
-    match step {
-        Step::Folder { path } => fd::make_folder(path, 0o755),
-        Step::Touch { path } => fd::make_file(path, 0o644),
-        Step::Device { from, to } => {
-            fd::make_file(to, 0o644)?;
-            mount::show(from, to)?;
-            // Not `NODEV`: a device that cannot be opened is of no use.
-            mount::restrict(to, attr::NOSUID | attr::NOEXEC)
-        }
-        Step::Bind { source, to, attributes } => mount::bind(opened(sources, *source)?, to, *attributes),
-        Step::Memory { to, options, flags } => mount::mount_new(c"tmpfs", to, *flags, options),
-        Step::Link { target, to } => fd::make_link(target, to),
-        Step::Write { to, content } => fd::write_all(touch(to)?.as_fd(), content),
-        Step::Proc => {
-            let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-            mount::mount_new(c"proc", c"proc", flags, c"hidepid=2")
-        }
-        Step::ReadOnlyAgain { path } => {
-            let place = match fd::open_at(None, path, libc::O_PATH | libc::O_NOFOLLOW, 0) {
-                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
-                opened => opened?,
-            };
-            mount::bind(
-                place.as_fd(),
-                path,
-                attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC,
-            )
-        }
-        // What is written to either cover is lost or refused.
-        Step::Cover { path, kind } => match kind {
-            HiddenKind::File => mount::bind(opened(sources, 0)?, path, 0),
-            HiddenKind::Folder => {
-                let empty = fd::open_at(None, EMPTY, libc::O_PATH | libc::O_DIRECTORY, 0)?;
-                mount::bind(empty.as_fd(), path, attr::RDONLY)
-            }
-        },
-        Step::CoverOfProc { path, kind } => {
-            let cover = match kind {
-                HiddenKind::File => NOTHING,
-                HiddenKind::Folder => EMPTY,
-            };
-            match mount::show(cover, path) {
-                // The covers are there: it is this kernel's `/proc` that has no such thing.
-                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-                done => done,
-            }
-        }
-    }
-}
-
-fn touch(path: &CStr) -> io::Result<OwnedFd> {
-    fd::open_at(None, path, libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW, 0o644)
-}
-
-fn opened(sources: &[OwnedFd], index: usize) -> io::Result<BorrowedFd<'_>> {
-    let opened = sources.get(index);
-    opened.map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
-}
-
 /// Gives the host handles of the places it asked for, in one message.
-fn hand_out(steps: &Steps<'_>, status: BorrowedFd<'_>) -> Result<(), Failed> {
+fn hand_out(steps: &Steps<'_>, root: &Root, status: BorrowedFd<'_>) -> Result<(), Failed> {
     let mut places = Vec::with_capacity(steps.handles.len());
     for (index, path) in steps.handles.iter().enumerate() {
-        let opened = fd::open_at(None, path, libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        let opened = root.open(path, libc::O_RDONLY | libc::O_DIRECTORY);
         places.push(opened.map_err(at_step(Stage::Handles, index))?);
     }
     let numbers: Vec<RawFd> = places.iter().map(AsRawFd::as_raw_fd).collect();
@@ -280,6 +217,9 @@ fn limit_resources(steps: &Steps<'_>) -> io::Result<()> {
     limit::set(libc::RLIMIT_MEMLOCK, 64 << 10)?;
     limit::set(libc::RLIMIT_MSGQUEUE, 0)?;
     limit::set(libc::RLIMIT_SIGPENDING, 1024)?;
+    // What a desktop session or an audio group lets its user do is not for programs in here.
+    limit::set(libc::RLIMIT_RTPRIO, 0)?;
+    limit::set(libc::RLIMIT_NICE, 0)?;
     if let Some(processes) = limits.processes {
         limit::set(libc::RLIMIT_NPROC, processes)?;
     }
@@ -307,11 +247,14 @@ fn drop_privileges() -> io::Result<()> {
 
 fn fence_in(steps: &Steps<'_>, filter: &Filter) -> Result<(), Failed> {
     let version = landlock::restrict(&steps.uses).map_err(at(Stage::Landlock))?;
+    let sockets = socket::open_diagnosis().map_err(at(Stage::Network))?;
     let listener = fence::filter(&filter.0, Listener::New).map_err(at(Stage::Seccomp))?;
     if let Some(listener) = listener {
         let version = u8::try_from(version).unwrap_or(u8::MAX);
         let message = [TOLD_LISTENER, version];
-        socket::send(fd::lend(STATUS), &message, &[listener.as_raw_fd()]).map_err(at(Stage::Seccomp))?;
+        let mut numbers = vec![listener.as_raw_fd()];
+        numbers.extend(sockets.iter().map(AsRawFd::as_raw_fd));
+        socket::send(fd::lend(STATUS), &message, &numbers).map_err(at(Stage::Seccomp))?;
     }
     Ok(())
 }

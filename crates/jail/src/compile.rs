@@ -1,5 +1,6 @@
 //! A plan turned into steps: what can be found out ahead is found out here, so that the copy of the template only acts.
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, NulError};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::plan::{Access, Place, Plan, Programs};
-use crate::steps::{EMPTY, HiddenKind, NOTHING, Name, Step, Steps};
+use crate::steps::{EMPTY, HiddenKind, Name, Step, Steps};
 use crate::sys::mount::attr;
 
 /// What of `/proc` changes the machine for more than root: read-only.
@@ -48,12 +49,12 @@ const PROC_HIDDEN_FOLDERS: &[&str] = &[
 ];
 
 impl Steps<'static> {
-    /// The steps of `plan`. The first source is `/dev/null`, which covers hidden files.
+    /// The steps of `plan`.
     pub(crate) fn compile(plan: &Plan) -> Result<Steps<'static>, NulError> {
         let mut steps = Steps {
             inside: plan.ids.inside,
             drop_groups: false,
-            sources: vec![NOTHING.into()],
+            sources: Vec::new(),
             build: vec![
                 Step::Folder { path: c"dev".into() },
                 Step::Folder { path: EMPTY.into() },
@@ -125,12 +126,7 @@ impl Steps<'static> {
                     from: name(path)?,
                 });
             }
-            Place::Hidden { path, kind } => {
-                self.build.push(Step::Cover {
-                    path: relative(path)?,
-                    kind: *kind,
-                });
-            }
+            Place::Shown { from, to, hidden } => self.shown(from, to, (hidden, inside))?,
         }
         Ok(())
     }
@@ -152,6 +148,26 @@ impl Steps<'static> {
             source: self.sources.len() - 1,
             to: relative(to)?,
             attributes,
+        });
+        Ok(())
+    }
+
+    fn shown(&mut self, from: &Path, to: &str, (hidden, inside): (&[String], u32)) -> Result<(), NulError> {
+        self.parents(to)?;
+        self.build.push(Step::Folder { path: relative(to)? });
+        self.sources.push(name(from.as_os_str().as_bytes())?);
+        let folders = folders_above(hidden);
+        let inodes = folders.len() + hidden.len() + 2;
+        let options = format!("size=64k,nr_inodes={inodes},mode=0755{}", owner(inside));
+        self.build.push(Step::Layer {
+            source: self.sources.len() - 1,
+            to: relative(to)?,
+            options: name(options)?,
+            folders: folders.into_iter().map(name).collect::<Result<_, _>>()?,
+            hidden: hidden
+                .iter()
+                .map(|path| name(path.as_str()))
+                .collect::<Result<_, _>>()?,
         });
         Ok(())
     }
@@ -186,7 +202,7 @@ impl Steps<'static> {
             | Step::Proc
             | Step::ReadOnlyAgain { .. }
             | Step::Device { .. }
-            | Step::Cover { .. }
+            | Step::Layer { .. }
             | Step::CoverOfProc { .. } => true,
         });
     }
@@ -216,6 +232,14 @@ fn proc_covers() -> &'static [(&'static str, HiddenKind)] {
         };
         files.chain(folders).filter(|(path, _)| open_to_others(path)).collect()
     })
+}
+
+/// The folders above `paths`, each once, and each after the one above it.
+fn folders_above(paths: &[String]) -> BTreeSet<&str> {
+    let slashes = paths
+        .iter()
+        .flat_map(|path| path.match_indices('/').map(move |(index, _)| (path, index)));
+    slashes.filter_map(|(path, index)| path.get(..index)).collect()
 }
 
 fn owner(inside: u32) -> String {

@@ -19,6 +19,7 @@ pub struct Jailed {
     control: OwnedFd,
     pub(crate) handles: Vec<OwnedFd>,
     pub(crate) listener: Option<OwnedFd>,
+    pub(crate) sockets: Option<OwnedFd>,
     pub(crate) landlock: u8,
 }
 
@@ -30,6 +31,7 @@ impl Jailed {
             control,
             handles: Vec::new(),
             listener: None,
+            sockets: None,
             landlock: 0,
         }
     }
@@ -52,6 +54,12 @@ impl Jailed {
     /// Where stopped system calls are told. Taken once.
     pub fn take_listener(&mut self) -> Option<SyscallListener> {
         self.listener.take().map(SyscallListener)
+    }
+
+    /// Bytes that the kernel keeps for the jail's unix and internet sockets, as far as it can be asked; `None`: it cannot.
+    pub fn socket_bytes(&self) -> io::Result<Option<u64>> {
+        let asked = self.sockets.as_ref().map(|list| crate::sockets::bytes(list.as_fd()));
+        asked.transpose()
     }
 
     /// Which version of Landlock holds.

@@ -2,7 +2,7 @@
 
 mod template;
 
-use std::ffi::NulError;
+use std::ffi::{CStr, NulError};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::jailed::Jailed;
 use crate::plan::{Ids, Plan};
 use crate::program::Program;
-use crate::steps::Steps;
+use crate::steps::{Step, Steps};
 use crate::sys::process;
 use crate::sys::socket::{self, PairKind};
 use crate::told::{self, Stage};
@@ -47,6 +47,22 @@ pub enum LaunchError {
     #[error("cannot open `{path}` for the sandbox")]
     Source {
         /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder of the host in which names cannot be hidden.
+    #[error("cannot hide names in `{path}`: its file system takes no layer, show a copy on another one")]
+    Layer {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A place that would lie behind a link which a program left in a kept place.
+    #[error("a link lies where `{path}` is to be mounted: remove it from the kept place, or mount elsewhere")]
+    Link {
+        /// Where it would be inside.
         path: String,
         /// Why.
         source: io::Error,
@@ -251,9 +267,14 @@ fn follow(status: &OwnedFd, steps: &Steps, jailed: &mut Jailed) -> Result<(), La
                 descriptors.push(last);
                 jailed.handles = descriptors;
             }
-            (Some([told::TOLD_LISTENER, version]), Some(listener)) => {
+            (Some([told::TOLD_LISTENER, version]), Some(last)) => {
                 // It is confined; that it goes on from here, its first word tells.
+                let (listener, sockets) = match descriptors.pop() {
+                    Some(first) => (first, Some(last)),
+                    None => (last, None),
+                };
                 jailed.listener = Some(listener);
+                jailed.sockets = sockets;
                 jailed.landlock = *version;
                 return Ok(());
             }
@@ -275,16 +296,53 @@ fn failure(stage: u8, index: u16, number: i32, steps: &Steps) -> LaunchError {
             .map_or_else(String::new, |source| source.to_string_lossy().into_owned());
         return LaunchError::Source { path, source };
     }
+    let step = steps
+        .build
+        .get(usize::from(index))
+        .filter(|_| stage == Stage::Build as u8);
+    if let Some(step) = step
+        && let Some(error) = failed_step(step, number, steps)
+    {
+        return error;
+    }
     let name = told::STAGES
         .iter()
         .find(|(known, _)| *known as u8 == stage)
         .map_or("unknown", |(_, name)| name);
-    let detail = steps
-        .build
-        .get(usize::from(index))
-        .filter(|_| stage == Stage::Build as u8);
-    let stage = detail.map_or_else(|| name.to_owned(), |step| format!("{name} {step:?}"));
+    let stage = step.map_or_else(|| name.to_owned(), |step| format!("{name} {step:?}"));
     LaunchError::Confine { stage, index, source }
+}
+
+/// What went wrong where the host's own files are at fault, or what a program left.
+fn failed_step(step: &Step<'_>, number: i32, steps: &Steps) -> Option<LaunchError> {
+    let text = |name: &CStr| name.to_string_lossy().into_owned();
+    let source = io::Error::from_raw_os_error(number);
+    match step {
+        Step::Folder { path: to }
+        | Step::Touch { path: to }
+        | Step::Bind { to, .. }
+        | Step::Memory { to, .. }
+        | Step::Layer { to, .. }
+            if number == libc::ELOOP =>
+        {
+            let path = format!("/{}", text(to));
+            Some(LaunchError::Link { path, source })
+        }
+        Step::Layer { source: folder, .. } => {
+            let path = steps.sources.get(*folder).map_or_else(String::new, |path| text(path));
+            Some(LaunchError::Layer { path, source })
+        }
+        Step::Folder { .. }
+        | Step::Touch { .. }
+        | Step::Bind { .. }
+        | Step::Memory { .. }
+        | Step::Device { .. }
+        | Step::Link { .. }
+        | Step::Write { .. }
+        | Step::Proc
+        | Step::ReadOnlyAgain { .. }
+        | Step::CoverOfProc { .. } => None,
+    }
 }
 
 #[cfg(test)]

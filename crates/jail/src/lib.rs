@@ -32,6 +32,10 @@ mod parcel;
 mod plan;
 #[cfg(feature = "host")]
 mod program;
+#[cfg(feature = "inside")]
+mod root;
+#[cfg(feature = "host")]
+mod sockets;
 #[cfg(any(feature = "host", feature = "inside"))]
 mod steps;
 #[cfg(feature = "inside")]
@@ -47,7 +51,7 @@ pub use jailed::{Jailed, Space, SyscallListener, as_file_user, space};
 #[cfg(feature = "host")]
 pub use launch::{LaunchError, Launcher};
 #[cfg(feature = "host")]
-pub use plan::{Access, HiddenKind, Ids, Limits, Place, Plan, Programs};
+pub use plan::{Access, Ids, Limits, Place, Plan, Programs};
 #[cfg(feature = "host")]
 pub use program::Program;
 #[cfg(feature = "host")]

@@ -71,9 +71,17 @@ impl Writer {
             }
             Step::Proc => self.tag(7, &[]),
             Step::ReadOnlyAgain { path } => self.tag(8, &[path]),
-            Step::Cover { path, kind } => {
-                self.tag(9, &[path]);
-                self.number(u64::from(*kind == HiddenKind::Folder));
+            Step::Layer {
+                source,
+                to,
+                options,
+                folders,
+                hidden,
+            } => {
+                self.tag(9, &[to, options]);
+                self.number(*source as u64);
+                self.list(folders, |writer, path| writer.name(path));
+                self.list(hidden, |writer, path| writer.name(path));
             }
             Step::CoverOfProc { path, kind } => {
                 self.tag(10, &[path]);
@@ -157,9 +165,12 @@ impl<'a> Reader<'a> {
             },
             7 => Step::Proc,
             8 => Step::ReadOnlyAgain { path: self.name()? },
-            9 => Step::Cover {
-                path: self.name()?,
-                kind: self.kind()?,
+            9 => Step::Layer {
+                to: self.name()?,
+                options: self.name()?,
+                source: self.size()?,
+                folders: self.list(Reader::name)?,
+                hidden: self.list(Reader::name)?,
             },
             10 => Step::CoverOfProc {
                 path: self.name()?,

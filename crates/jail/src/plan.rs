@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::landlock::Use;
-pub use crate::steps::{HiddenKind, Ids, Limits};
+pub use crate::steps::{Ids, Limits};
 
 /// A whole jail. What the plan does not give, the child does not have.
 #[derive(Debug, Clone)]
@@ -85,11 +85,14 @@ pub enum Place {
         /// Its name.
         name: String,
     },
-    /// Something below a [`Place::Host`] that must not be seen: covered by an empty thing of the same kind.
-    Hidden {
-        /// Which.
-        path: String,
-        /// What it is.
-        kind: HiddenKind,
+    /// A folder of the host, read-only, without some of the names in it. What is hidden is a name: whatever the host puts
+    /// there while the jail stands is not seen either. Nothing may be mounted below the folder.
+    Shown {
+        /// Where it is on the host.
+        from: PathBuf,
+        /// Where it is inside.
+        to: String,
+        /// The paths below it that are not there.
+        hidden: Vec<String>,
     },
 }

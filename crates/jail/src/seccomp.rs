@@ -23,18 +23,23 @@ enum Action {
 /// A look at arguments: the kernel reads all of these as 32-bit integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Check {
-    /// No namespace flag in a `clone`.
+    /// No namespace flag in a `clone`, and no thread with descriptors of its own.
     PlainClone,
     /// A thread of this process, not a new one.
     ThreadOnly,
-    /// Only harmless socket families.
+    /// Only harmless socket families, and in those of the internet only protocols whose buffers are counted.
     SocketFamily,
+    /// Any option but the size of a socket's buffers, for which the answer is success without effect: programs ask for more
+    /// than they get from any kernel, and look no further.
+    NoBufferSize,
     /// None of these bits in this argument.
     NoBits(u32, u32),
     /// Not one of these values in this argument.
     NoneOf(u32, &'static [u32]),
     /// One of these values in this argument.
     OneOf(u32, &'static [u32]),
+    /// With one of these values in this argument the call does nothing and answers with this error number; 0 is success.
+    Answer(u32, &'static [u32], i32),
 }
 
 /// Who a filter is for.
@@ -67,6 +72,7 @@ const FOREIGN: u32 = 0x4000_0000;
 
 const NAMESPACES: u32 = 0x7e02_0080; // CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS,TIME}
 const CLONE_THREAD: u32 = 0x0001_0000;
+const CLONE_FILES: u32 = 0x0000_0400;
 
 impl Filter {
     /// The filter of `profile` for this machine's architecture.
@@ -147,6 +153,14 @@ fn program_checks() -> Vec<(u32, Action)> {
     const TIOCSTI: u32 = 0x5412;
     const TIOCLINUX: u32 = 0x541c;
     const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
+    // Locks of open files outlive every descriptor that a watch could count them by. A kernel before 3.15 has none either, and libraries fall
+    // back to those of a process.
+    const OPEN_FILE_LOCKS: &[u32] = &[
+        libc::F_OFD_GETLK.cast_unsigned(),
+        libc::F_OFD_SETLK.cast_unsigned(),
+        libc::F_OFD_SETLKW.cast_unsigned(),
+    ];
+    const HIDING: &[u32] = &[libc::PR_SET_DUMPABLE.cast_unsigned()];
     // Character and block devices; pipes, sockets and plain files have not this bit.
     const DEVICE: u32 = libc::S_IFCHR;
     vec![
@@ -156,7 +170,25 @@ fn program_checks() -> Vec<(u32, Action)> {
         (number(libc::SYS_clone), Action::Check(Check::PlainClone)),
         // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
         (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
+        // A page that is passed on by reference stays in memory when its file is gone, and nobody counts it. Libraries copy instead.
+        (number(libc::SYS_splice), Action::Refuse(libc::EINVAL)),
+        (number(libc::SYS_tee), Action::Refuse(libc::EINVAL)),
+        (number(libc::SYS_sendfile), Action::Refuse(libc::EINVAL)),
+        // Gigabytes in milliseconds, before a watch has looked at a place on disk. Libraries write instead.
+        (number(libc::SYS_fallocate), Action::Refuse(libc::EOPNOTSUPP)),
+        (
+            number(libc::SYS_fcntl),
+            Action::Check(Check::Answer(1, OPEN_FILE_LOCKS, libc::EINVAL)),
+        ),
+        // Threads share their descriptors, so that what one process holds is told by any of them.
+        (
+            number(libc::SYS_close_range),
+            Action::Check(Check::NoBits(2, libc::CLOSE_RANGE_UNSHARE)),
+        ),
+        // An ordinary user's watch cannot list the descriptors of a process that hides itself.
+        (number(libc::SYS_prctl), Action::Check(Check::Answer(0, HIDING, 0))),
         (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
+        (number(libc::SYS_setsockopt), Action::Check(Check::NoBufferSize)),
         pairs(),
         (
             number(libc::SYS_ioctl),
@@ -289,29 +321,70 @@ fn leaf(action: Action) -> Vec<Instruction> {
         Action::Allow => vec![answer(ALLOW)],
         Action::Refuse(error) => vec![answer(REFUSE | error.cast_unsigned())],
         Action::Tell => vec![answer(TELL)],
-        Action::Check(Check::PlainClone) => {
-            vec![argument(0), jump_any_bit(NAMESPACES, 1, 0), answer(ALLOW), answer(TELL)]
-        }
+        Action::Check(Check::PlainClone) => vec![
+            argument(0),
+            jump_any_bit(NAMESPACES, 4, 0),
+            jump_any_bit(CLONE_THREAD, 0, 2),
+            jump_any_bit(CLONE_FILES, 1, 0),
+            refused,
+            answer(ALLOW),
+            answer(TELL),
+        ],
         Action::Check(Check::ThreadOnly) => {
             vec![argument(0), jump_any_bit(CLONE_THREAD, 0, 1), answer(ALLOW), refused]
         }
-        Action::Check(Check::SocketFamily) => vec![
-            argument(0),
-            jump_equal(libc::AF_UNIX.cast_unsigned(), 5, 0),
-            jump_equal(libc::AF_INET.cast_unsigned(), 4, 0),
-            jump_equal(libc::AF_INET6.cast_unsigned(), 3, 0),
-            jump_equal(libc::AF_NETLINK.cast_unsigned(), 0, 3),
-            argument(2),
-            jump_equal(libc::NETLINK_ROUTE.cast_unsigned(), 0, 1),
-            answer(ALLOW),
-            refused,
-        ],
+        Action::Check(Check::SocketFamily) => socket_family(refused),
+        Action::Check(Check::NoBufferSize) => buffer_size(),
         Action::Check(Check::NoBits(index, bits)) => {
             vec![argument(index), jump_any_bit(bits, 1, 0), answer(ALLOW), refused]
         }
         Action::Check(Check::NoneOf(index, values)) => one_of(index, values, refused, answer(ALLOW)),
         Action::Check(Check::OneOf(index, values)) => one_of(index, values, answer(ALLOW), refused),
+        Action::Check(Check::Answer(index, values, error)) => {
+            one_of(index, values, answer(REFUSE | error.cast_unsigned()), answer(ALLOW))
+        }
     }
+}
+
+/// Protocols of the internet that a program may ask for: any, ICMP for both versions, TCP, UDP. Others keep buffers of their own.
+const PROTOCOLS: &[u32] = &[0, 1, 6, 17, 58];
+/// Options of a socket that set how much the kernel keeps for it.
+const BUFFER_SIZES: &[u32] = &[
+    libc::SO_SNDBUF.cast_unsigned(),
+    libc::SO_RCVBUF.cast_unsigned(),
+    libc::SO_SNDBUFFORCE.cast_unsigned(),
+    libc::SO_RCVBUFFORCE.cast_unsigned(),
+];
+
+fn socket_family(refused: Instruction) -> Vec<Instruction> {
+    let absent = answer(REFUSE | libc::EPROTONOSUPPORT.cast_unsigned());
+    let of_internet = one_of(2, PROTOCOLS, answer(ALLOW), absent);
+    let skip = u8::try_from(of_internet.len()).unwrap_or(u8::MAX);
+    let mut code = vec![
+        argument(0),
+        jump_equal(libc::AF_INET.cast_unsigned(), 1, 0),
+        jump_equal(libc::AF_INET6.cast_unsigned(), 0, skip),
+    ];
+    code.extend(of_internet);
+    code.extend([
+        jump_equal(libc::AF_UNIX.cast_unsigned(), 3, 0),
+        jump_equal(libc::AF_NETLINK.cast_unsigned(), 0, 3),
+        argument(2),
+        jump_equal(libc::NETLINK_ROUTE.cast_unsigned(), 0, 1),
+        answer(ALLOW),
+        refused,
+    ]);
+    code
+}
+
+fn buffer_size() -> Vec<Instruction> {
+    let mut code = vec![
+        argument(1),
+        jump_equal(libc::SOL_SOCKET.cast_unsigned(), 1, 0),
+        answer(ALLOW),
+    ];
+    code.extend(one_of(2, BUFFER_SIZES, answer(REFUSE), answer(ALLOW)));
+    code
 }
 
 fn one_of(index: u32, values: &[u32], found: Instruction, other: Instruction) -> Vec<Instruction> {

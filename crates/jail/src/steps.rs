@@ -24,9 +24,9 @@ pub struct Ids {
     pub group: u32,
 }
 
-/// What a hidden thing is.
+/// What a hidden thing of `/proc` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HiddenKind {
+pub(crate) enum HiddenKind {
     /// A folder.
     Folder,
     /// Anything else.
@@ -82,10 +82,16 @@ pub(crate) enum Step<'a> {
     ReadOnlyAgain {
         path: Name<'a>,
     },
-    /// Something of the host's that must be there: somebody who changes the folder under us must not lead us elsewhere.
-    Cover {
-        path: Name<'a>,
-        kind: HiddenKind,
+    /// A folder of the host seen through a layer that holds a whiteout for every hidden name.
+    Layer {
+        source: usize,
+        to: Name<'a>,
+        /// What the file system of the layer is made with.
+        options: Name<'a>,
+        /// The folders of the layer, those above others first.
+        folders: Vec<Name<'a>>,
+        /// The names that are not there.
+        hidden: Vec<Name<'a>>,
     },
     /// Something of our own `/proc`, which this kernel may not have.
     CoverOfProc {
@@ -94,9 +100,7 @@ pub(crate) enum Step<'a> {
     },
 }
 
-/// Shown wherever a file is hidden.
-pub(crate) const NOTHING: &CStr = c"/dev/null";
-/// An empty folder in the root, shown wherever a folder is hidden.
+/// An empty folder in the root, shown wherever a folder of `/proc` is hidden.
 pub(crate) const EMPTY: &CStr = c"dev/.hidden";
 
 /// The whole way.

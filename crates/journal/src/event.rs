@@ -13,7 +13,7 @@ mod parts;
 pub use kind::Kind;
 pub use parts::{
     ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, By, CallOutcome, Client, Enforcement, FileIn, FileOut,
-    Found, Limits, Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage,
+    Found, Limits, LossCause, Output, PolicyRef, PrunedSession, ServerPlace, Status, Stream, Target, Truncated, Usage,
 };
 
 /// The version of the event form that this program writes and reads.
@@ -127,13 +127,30 @@ impl Event {
             kind: serde_json::from_value(Value::Object(fields)).map_err(EventError::Form)?,
         };
         // Duplicate keys, other spellings of a time or number: one event, one text.
-        if event.canonical()? == text {
+        if event.canonical()? == text || event.with_short_times()? == text {
             Ok(event)
         } else {
             Err(EventError::NotCanonical)
         }
     }
+
+    /// Its text as earlier versions wrote it: fractions of a second without zeros at their end.
+    fn with_short_times(&self) -> Result<String, EventError> {
+        let mut value = serde_json::to_value(self).map_err(EventError::Form)?;
+        for (name, field) in value.as_object_mut().into_iter().flatten() {
+            if !TIMES.contains(&name.as_str()) {
+                continue;
+            }
+            if let Some(time) = field.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
+                *field = time.to_string().into();
+            }
+        }
+        serde_json_canonicalizer::to_string(&value).map_err(EventError::Form)
+    }
 }
+
+/// The fields of events that hold a time.
+const TIMES: [&str; 5] = ["at", "before", "expires", "since", "until"];
 
 fn take<T: serde::de::DeserializeOwned>(fields: &mut Map<String, Value>, name: &str) -> Result<T, EventError> {
     serde_json::from_value(fields.remove(name).unwrap_or(Value::Null)).map_err(EventError::Form)
@@ -150,6 +167,7 @@ impl Serialize for Event {
         #[derive(Serialize)]
         struct Flat<'a> {
             v: u64,
+            #[serde(serialize_with = "parts::fixed_time")]
             at: Timestamp,
             session: SessionId,
             execution: Option<ExecutionId>,

@@ -44,6 +44,11 @@ fn generate() -> Result<u128, NoEntropy> {
     Ok((millis & ((1 << 48) - 1)) << RANDOM_BITS | random)
 }
 
+/// The least that an id made at this time can be.
+fn first_at(at: Timestamp) -> u128 {
+    u128::try_from(at.as_millisecond()).unwrap_or(0) << RANDOM_BITS
+}
+
 /// When an id was made, as far as the clock was right.
 fn made(value: u128) -> Timestamp {
     let millis = i64::try_from(value >> RANDOM_BITS).unwrap_or(0);
@@ -83,6 +88,11 @@ macro_rules! id {
             /// A new id: now, and 80 random bits.
             pub fn generate() -> Result<Self, NoEntropy> {
                 generate().map(Self)
+            }
+
+            /// The least that one made at this time can be: all that sort before it are older.
+            pub fn first_at(at: Timestamp) -> Self {
+                Self(first_at(at))
             }
 
             /// When it was made.

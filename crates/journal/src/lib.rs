@@ -21,12 +21,12 @@ mod view;
 
 pub use event::{
     ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, By, CallOutcome, Client, Enforcement, Event, EventError,
-    FileIn, FileOut, Found, Kind, Limits, MAX_EVENT_BYTES, Origin, Output, PolicyRef, ServerPlace, Status, Stream,
-    Target, Truncated, Usage, files_out, output_parts,
+    FileIn, FileOut, Found, Kind, Limits, LossCause, MAX_EVENT_BYTES, Origin, Output, PolicyRef, PrunedSession,
+    ServerPlace, Status, Stream, Target, Truncated, Usage, files_out, output_parts,
 };
 pub use id::{ApprovalId, ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
 pub use outlet::{Delivery, Outlet, Undelivered};
-pub use record::{Cause, Entry, EntryKind, KeepingRecorder, RecordError, Recorded, Recorder};
+pub use record::{Cause, Entry, EntryKind, KeepingRecorder, LOST_HINT, RecordError, Recorded, Recorder};
 pub use text::Text;
 /// Bytes that are wiped when they are dropped.
 pub use zeroize::Zeroizing;
@@ -34,8 +34,8 @@ pub use zeroize::Zeroizing;
 pub use chain::{Hash, HashError, Link, Record, genesis};
 pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};
 pub use trace::{Attribute, Span, SpanKind, Spans};
-pub use verify::{Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
+pub use verify::{AcceptedLoss, Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
 pub use view::{
-    CallSummary, EgressOutcome, EgressSummary, EnforcementSummary, ExecutionSummary, SessionState, SessionSummary,
-    Violation,
+    CallSummary, EgressOutcome, EgressSummary, EnforcementSummary, ExecutionSummary, RepeatedSummary, SessionState,
+    SessionSummary, Violation,
 };

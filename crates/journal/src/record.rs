@@ -88,6 +88,9 @@ pub struct Recorded {
     pub hash: Hash,
 }
 
+/// What a person can do about a journal that is not the one that was signed last.
+pub const LOST_HINT: &str = "run `ringfence audit verify` to see what is missing; restore the data folder from a newer copy, or go on without it by `ringfence audit accept-loss`";
+
 /// Why an event is not written. Every caller whose event was in the same commit gets the same.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RecordError {
@@ -162,6 +165,20 @@ pub enum RecordError {
         #[source]
         source: Cause,
     },
+    /// The journal is not the one that was signed last: nothing is written to it until an operator accepts that.
+    #[error("nothing is written to the journal: {what}")]
+    Lost {
+        /// What is missing.
+        what: String,
+    },
+    /// The session has written as much as its policy lets it.
+    #[error("session `{session}` has written all of its {limit} bytes of journal")]
+    Budget {
+        /// The session.
+        session: SessionId,
+        /// How much that is.
+        limit: u64,
+    },
     /// The journal was closed while the event waited.
     #[error("the journal is closed")]
     Ended,
@@ -184,6 +201,8 @@ impl RecordError {
             RecordError::Write { .. } => "store.write",
             RecordError::Keep { .. } => "store.keep",
             RecordError::Sink { .. } => "audit.sink",
+            RecordError::Lost { .. } => "journal.lost",
+            RecordError::Budget { .. } => "limit.journal",
             RecordError::Ended => "store.closed",
         }
     }
@@ -201,6 +220,10 @@ impl RecordError {
             RecordError::Forked { .. } => Some("run `ringfence audit verify`"),
             RecordError::Sink { .. } => {
                 Some("look at the sink's endpoint; nothing happens without it while `audit.sinks` says `durable: true`")
+            }
+            RecordError::Lost { .. } => Some(LOST_HINT),
+            RecordError::Budget { .. } => {
+                Some("open a new session, make fewer calls, or raise `audit.session_bytes` in the policy")
             }
             RecordError::NotOwned { .. }
             | RecordError::Closed { .. }

@@ -179,6 +179,9 @@ impl Spans {
             | Kind::PolicyChanged { .. }
             | Kind::WorkspaceOpened { .. }
             | Kind::WorkspaceRemoved { .. }
+            | Kind::Repeated { .. }
+            | Kind::LossAccepted { .. }
+            | Kind::JournalPruned { .. }
             | Kind::SessionClosed { .. } => None,
         }
     }

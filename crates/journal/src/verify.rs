@@ -5,14 +5,17 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::chain::record_hash;
 use crate::head::{Head, HeadState, Mark, PublicKey, SignedHead};
-use crate::{Event, EventError, Kind, Link, Record, SessionId};
+use crate::{Event, EventError, Kind, Link, LossCause, Principal, Record, SessionId};
 
 /// Broken sessions that a report names one by one; the rest are counted.
 const NAMED: usize = 100;
+/// Accepted losses that a report names one by one.
+const NAMED_LOSSES: usize = 10;
 
 /// What is wrong with a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -105,9 +108,52 @@ pub struct Verdict {
     pub signed: u64,
     /// The session is closed by a signed head: nothing can have followed.
     pub closed: bool,
+    /// Records that were removed since, as a signed record says.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pruned: u64,
     /// The first broken record and what is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken<ChainFault>>,
+    /// The loss that this session is the record of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_loss: Option<AcceptedLoss>,
+}
+
+/// Records were missing and writing went on, as a record says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AcceptedLoss {
+    /// The session that records it.
+    pub session: SessionId,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// The number of the head that the mark remembered, if there was a mark.
+    pub marked: Option<u64>,
+    /// The number of the last head that was there.
+    pub found: u64,
+    /// Why writing went on.
+    pub cause: LossCause,
+    /// Who accepted it, or whose process noticed it.
+    pub by: Principal,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Verdict {
+    /// Of a session whose records were removed, as a signed record says.
+    pub fn of_pruned(session: SessionId, records: u64) -> Verdict {
+        Verdict {
+            session,
+            records: 0,
+            signed: 0,
+            closed: true,
+            pruned: records,
+            broken: None,
+            accepted_loss: None,
+        }
+    }
 }
 
 /// The first broken link of a chain.
@@ -128,6 +174,7 @@ pub struct ChainCheck {
     closed: bool,
     records: u64,
     broken: Option<Broken<ChainFault>>,
+    accepted_loss: Option<AcceptedLoss>,
 }
 
 impl ChainCheck {
@@ -139,6 +186,7 @@ impl ChainCheck {
             closed: false,
             records: 0,
             broken: None,
+            accepted_loss: None,
         }
     }
 
@@ -175,8 +223,24 @@ impl ChainCheck {
                 reason: error.to_string(),
             }),
             Ok(Event { session, .. }) if session != self.last.session => Some(ChainFault::OtherSession { session }),
-            Ok(Event { kind, .. }) => {
+            Ok(Event { kind, at, session, .. }) => {
                 self.closed = matches!(kind, Kind::SessionClosed { .. });
+                if let Kind::LossAccepted {
+                    marked,
+                    found,
+                    cause,
+                    by,
+                } = kind
+                {
+                    self.accepted_loss = Some(AcceptedLoss {
+                        session,
+                        at,
+                        marked,
+                        found,
+                        cause,
+                        by,
+                    });
+                }
                 None
             }
         }
@@ -213,6 +277,8 @@ impl ChainCheck {
             records: self.records,
             signed: self.signed,
             closed: self.closed && self.signed == self.last.seq,
+            pruned: 0,
+            accepted_loss: self.accepted_loss.filter(|_| self.broken.is_none() && self.signed > 0),
             broken: self.broken,
         }
     }
@@ -305,13 +371,34 @@ pub struct Report {
     pub unsigned_sessions: u64,
     /// Whether the mark beside the key was there.
     pub marked: bool,
+    /// Sessions whose records were removed because they were kept long enough, as signed records say.
+    pub pruned_sessions: u64,
+    /// Those records.
+    pub pruned_records: u64,
+    /// Losses of records that were accepted, as signed records say.
+    pub accepted_losses: u64,
+    /// The latest of them, in order of time.
+    pub losses: Vec<AcceptedLoss>,
 }
 
 impl Report {
     /// Counts one session's verdict.
     pub fn add(&mut self, verdict: Verdict) {
+        if verdict.pruned > 0 && verdict.broken.is_none() {
+            self.pruned_sessions += 1;
+            self.pruned_records += verdict.pruned;
+            return;
+        }
         self.sessions += 1;
         self.records += verdict.records;
+        if let Some(loss) = &verdict.accepted_loss {
+            self.accepted_losses += 1;
+            let place = self.losses.partition_point(|known| known.at <= loss.at);
+            self.losses.insert(place, loss.clone());
+            if self.losses.len() > NAMED_LOSSES {
+                self.losses.remove(0);
+            }
+        }
         if verdict.broken.is_some() {
             self.broken_sessions += 1;
             if self.broken.len() < NAMED {

@@ -24,6 +24,21 @@ pub struct Violation {
     pub rule: Text,
 }
 
+/// So many more refusals of one kind, which were counted and not listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepeatedSummary {
+    /// The kind of event, such as `call_refused`.
+    pub of: Text,
+    /// The tool or the host.
+    pub what: Text,
+    /// The stable code of the refusal.
+    pub code: Text,
+    /// The rule that refused.
+    pub rule: Text,
+    /// How many more.
+    pub count: u64,
+}
+
 /// One tool call, as its events tell it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallSummary {
@@ -77,6 +92,9 @@ pub struct ExecutionSummary {
     /// What left for the network, or was not let.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressSummary>,
+    /// What happened more often than it is listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeated: Vec<RepeatedSummary>,
     /// Files that left.
     pub files: Vec<FileOut>,
     /// The beginning of what it printed.
@@ -230,7 +248,9 @@ impl SessionSummary {
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::WorkspaceOpened { .. }
-            | Kind::WorkspaceRemoved { .. } => {}
+            | Kind::WorkspaceRemoved { .. }
+            | Kind::LossAccepted { .. }
+            | Kind::JournalPruned { .. } => {}
             Kind::ExecutionEnded { .. }
             | Kind::LimitHit { .. }
             | Kind::FilesOut { .. }
@@ -246,7 +266,8 @@ impl SessionSummary {
             | Kind::EgressEnded { .. }
             | Kind::EgressRefused { .. }
             | Kind::CredentialUsed { .. }
-            | Kind::CredentialMisused { .. } => {
+            | Kind::CredentialMisused { .. }
+            | Kind::Repeated { .. } => {
                 if let Some(execution) = self.execution(event.execution) {
                     execution.add(event);
                 }
@@ -306,6 +327,7 @@ impl ExecutionSummary {
             violations: Vec::new(),
             calls: Vec::new(),
             egress: Vec::new(),
+            repeated: Vec::new(),
             files: Vec::new(),
             output: None,
         }
@@ -334,6 +356,19 @@ impl ExecutionSummary {
             Kind::ExecutionResumed { .. } => self.status = Status::Running,
             Kind::LimitHit { code, .. } => self.limits_hit.push(code.clone()),
             Kind::FilesOut { files } => self.files.extend_from_slice(files),
+            Kind::Repeated {
+                of,
+                what,
+                code,
+                rule,
+                count,
+            } => self.repeated.push(RepeatedSummary {
+                of: of.clone(),
+                what: what.clone(),
+                code: code.clone(),
+                rule: rule.clone(),
+                count: *count,
+            }),
             Kind::CallStarted { .. }
             | Kind::CallEnded { .. }
             | Kind::CallRefused { .. }
@@ -361,6 +396,8 @@ impl ExecutionSummary {
             | Kind::PolicyChanged { .. }
             | Kind::WorkspaceOpened { .. }
             | Kind::WorkspaceRemoved { .. }
+            | Kind::LossAccepted { .. }
+            | Kind::JournalPruned { .. }
             | Kind::SessionClosed { .. } => {}
         }
     }

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::bounds::{self, OutOfBounds};
 use crate::decide::RuleSet;
 use crate::draft::{Access, Clean, Draft, FsDraft, MountDraft};
 use crate::example::FailedExample;
@@ -76,6 +77,8 @@ pub struct TooMuch {
     pub name: String,
     /// Keys above the ceiling.
     pub keys: Vec<Excess>,
+    /// Keys that no policy may have so, whatever a ceiling says.
+    pub bounds: Vec<OutOfBounds>,
     /// Examples that the draft itself does not keep.
     pub examples: Vec<FailedExample>,
 }
@@ -83,12 +86,44 @@ pub struct TooMuch {
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys = self.keys.iter().map(ToString::to_string);
-        let lines: Vec<String> = keys.chain(self.examples.iter().map(ToString::to_string)).collect();
+        let bounds = self.bounds.iter().map(ToString::to_string);
+        let examples = self.examples.iter().map(ToString::to_string);
+        let lines: Vec<String> = keys.chain(bounds).chain(examples).collect();
         write!(f, "policy `{}` is refused: {}", self.name, lines.join("; "))
     }
 }
 
 impl std::error::Error for TooMuch {}
+
+impl TooMuch {
+    /// The stable code: `policy.bounds` where no ceiling would allow it, `policy.ceiling` where another one would.
+    pub fn code(&self) -> &'static str {
+        if self.keys.is_empty() && !self.bounds.is_empty() {
+            "policy.bounds"
+        } else {
+            "policy.ceiling"
+        }
+    }
+
+    /// The keys that are refused, `examples` where it is only those.
+    pub fn rule(&self) -> String {
+        let keys = self.keys.iter().map(|excess| excess.key.as_str());
+        let keys: Vec<&str> = keys.chain(self.bounds.iter().map(|one| one.key.as_str())).collect();
+        if keys.is_empty() {
+            "examples".to_owned()
+        } else {
+            keys.join(", ")
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        match self.bounds.first() {
+            Some(first) if self.keys.is_empty() => &first.hint,
+            _ => "ask for less: leave out or lower each key that is named",
+        }
+    }
+}
 
 impl Draft {
     /// Makes a policy of this draft, or says everything that is too much. What the draft leaves
@@ -99,14 +134,16 @@ impl Draft {
             Some(top) => beneath(&self, &top.draft, &mut measure),
             None => Self::builtin().layer(&self),
         };
+        let bounds = bounds::check(&full);
         let refused = |keys, examples| TooMuch {
             name: self.name.clone(),
             keys,
+            bounds: bounds.clone(),
             examples,
         };
         // What the file says of itself, whatever a ceiling makes of it.
         let failed = crate::example::check(&Self::builtin().layer(&self));
-        if !measure.excess.is_empty() || !failed.is_empty() {
+        if !measure.excess.is_empty() || !bounds.is_empty() || !failed.is_empty() {
             return Err(refused(measure.excess, failed));
         }
         Policy::assemble(full, &ceiling.above).ok_or_else(|| {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::address::AddressKind;
 use crate::draft::{Access, Draft};
 use crate::host::Host;
-use crate::net::{HostRequest, NetDraft};
+use crate::net::{HostRequest, Inspect, NetDraft};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
 use crate::tools::{Hints, History, ToolRule};
@@ -183,11 +183,7 @@ impl RuleSet {
         if reserved(&request.host) {
             matching.push(Decision::new(Verdict::Deny, "builtin.hosts"));
         }
-        for (index, rule) in net.denylist.iter().enumerate() {
-            if rule.forbids(request) {
-                matching.push(self.decide(Verdict::Deny, &format!("net.denylist[{index}]")));
-            }
-        }
+        matching.extend(denying(net, request).map(|key| self.decide(Verdict::Deny, &key)));
         for (key, rule) in allow_rules(net) {
             if rule.allows(request) {
                 matching.push(self.decide(Verdict::Allow, &key));
@@ -213,8 +209,8 @@ impl RuleSet {
             host: Host::Ip(address),
             ..request.clone()
         };
-        if let Some(index) = net.denylist.iter().position(|rule| rule.forbids(&as_host)) {
-            return self.decide(Verdict::Deny, &format!("net.denylist[{index}]"));
+        if let Some(key) = denying(net, &as_host).next() {
+            return self.decide(Verdict::Deny, &key);
         }
         let kind = AddressKind::of(address);
         if kind == AddressKind::Public {
@@ -234,9 +230,8 @@ impl RuleSet {
         if reserved(&request.host) {
             return Decision::new(Verdict::Deny, "builtin.hosts");
         }
-        let denylist = self.draft.net.iter().flat_map(|net| net.denylist.iter().enumerate());
-        match denylist.into_iter().find(|(_, rule)| rule.forbids(request)) {
-            Some((index, _)) => self.decide(Verdict::Deny, &format!("net.denylist[{index}]")),
+        match self.draft.net.as_ref().and_then(|net| denying(net, request).next()) {
+            Some(key) => self.decide(Verdict::Deny, &key),
             None => Decision::new(Verdict::Allow, "builtin.hosts"),
         }
     }
@@ -244,9 +239,15 @@ impl RuleSet {
     /// Whether a rule about the request's host names methods or paths.
     pub(crate) fn inspects(&self, request: &HostRequest) -> bool {
         self.draft.net.as_ref().is_some_and(|net| {
-            net.denylist.iter().any(|rule| rule.must_see(request))
+            net.denylist.iter().any(|entry| entry.must_see(request))
                 || allow_rules(net).any(|(_, rule)| rule.must_see(request))
         })
+    }
+
+    /// Whether all TLS is ended.
+    pub(crate) fn ends_all_tls(&self) -> bool {
+        let inspect = self.draft.net.as_ref().and_then(|net| net.inspect);
+        inspect == Some(Inspect::All)
     }
 
     /// Whether a host file at this place below a mount is shown.
@@ -280,6 +281,15 @@ impl RuleSet {
         decisions.push(self.decide(Verdict::Allow, &key));
         decisions
     }
+}
+
+/// The keys of the entries of a denylist that forbid the request, as far as it is known.
+fn denying(net: &NetDraft, request: &HostRequest) -> impl Iterator<Item = String> {
+    let entries = net.denylist.iter().enumerate();
+    entries.filter_map(|(index, entry)| {
+        let (_, part) = entry.forbids(request)?;
+        Some(format!("net.denylist[{index}]{part}"))
+    })
 }
 
 /// The allow rules of a `net` section with their keys, those of its presets included.

@@ -198,7 +198,7 @@ fn sentence(key: &str, topic: Topic, before: Option<&Value>, after: Option<&Valu
             format!("`{key}` changes from {} to {}", text(before), text(after))
         }
         (None, Some(_)) if member => match topic {
-            Topic::HostReach if key.starts_with("net.denylist") => format!("new denied host {shown}"),
+            Topic::HostReach if key.starts_with("net.denylist") => format!("newly denied: {shown}"),
             Topic::HostReach => format!("new host reach: {shown}"),
             Topic::PrivateReach => format!("new reach into a private network: {shown}"),
             Topic::Tool => format!("new tool rule: {shown}"),
@@ -270,6 +270,7 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
     };
     match key {
         "net.enabled" => place(&["false", "true"]),
+        "net.inspect" => place(&["all", "needed"]),
         "audit.durable" => place(&["true", "false"]),
         "tools.default" | "tools.drift" | "net.default" => place(&["deny", "ask", "allow"]),
         "data.pii.mode" => place(&["block", "alias", "off"]),
@@ -284,13 +285,19 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
             || key.starts_with("net.limits.")
             || key.starts_with("data.return")
             || key.starts_with("tools.")
-            || key == "approvals.timeout" =>
+            || key == "approvals.timeout"
+            || key == "audit.session_bytes" =>
         {
             let number = value.as_i64().map(i128::from);
             let bytes = || text.parse::<Bytes>().ok().map(|bytes| i128::from(bytes.get()));
             let period = || text.parse::<Period>().ok();
             let millis = || period().and_then(|p| i128::try_from(p.get().as_millis()).ok());
             number.or_else(bytes).or_else(millis)
+        }
+        // Less is kept of what happened.
+        "audit.keep" => {
+            let kept = text.parse::<Period>().ok()?;
+            i128::try_from(kept.get().as_millis()).ok().map(|kept| -kept)
         }
         _ => None,
     }

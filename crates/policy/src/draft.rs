@@ -31,7 +31,7 @@ pub struct Draft {
     /// Files: what is there, and what is hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs: Option<FsDraft>,
-    /// The environment of programs, by name.
+    /// The environment of programs, by name: at most 512 variables, with names of at most 255 bytes, of 32 KiB in all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "environment")]
     pub env: Option<BTreeMap<String, String>>,
     /// The network.
@@ -189,8 +189,9 @@ pub struct ProcDraft {
     /// Processes and threads at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork_limit: Option<std::num::NonZeroU32>,
-    /// Open files of each process.
+    /// Open files of each process, at least 16: no program starts with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 16))]
     pub open_files: Option<std::num::NonZeroU32>,
     /// Output kept of each of stdout, stderr and value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,6 +232,12 @@ pub struct AuditDraft {
     /// How much of stdout and stderr is journalled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<JournalOutput>,
+    /// How long the records of a session are kept after it was last used; signed heads stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Period>,
+    /// Bytes of events that one session may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_bytes: Option<Bytes>,
 }
 
 /// How much of a program's output is journalled.

@@ -5,11 +5,11 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
+use crate::decide::{Decision, Rule, RuleSet, Verdict, allow_rules, strictest};
 use crate::draft::Access;
 use crate::host::Host;
 use crate::measure::word;
-use crate::net::{HostRequest, Method, Scheme};
+use crate::net::{HostRequest, HostRule, Method, Scheme};
 use crate::node::nearest;
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
@@ -217,6 +217,11 @@ impl Policy {
         };
         let answers: Vec<Decision> = self.layers().iter().flat_map(|layer| layer.host(&request)).collect();
         let mut explanation = answered(&format!("host `{host}` port {port}"), &answers);
+        let is_unnamed =
+            |decision: &Decision| decision.verdict() == Verdict::Deny && decision.rule().as_str() == "net.default";
+        if explanation.decision.as_ref().is_some_and(is_unnamed) {
+            explanation.next = Some(self.rule_that_would_allow(&request));
+        }
         if method.is_none()
             && explanation
                 .decision
@@ -227,6 +232,42 @@ impl Policy {
             explanation.sentence.push_str(", as far as its methods and paths allow");
         }
         explanation
+    }
+
+    /// What to do about a request that no rule names: what the nearest rule for its host lacks, or the rule that would allow it.
+    pub fn rule_that_would_allow(&self, request: &HostRequest) -> String {
+        let HostRequest { host, scheme, port, .. } = request;
+        let net = self.net();
+        let about: Vec<_> = allow_rules(net).filter(|(_, rule)| rule.host.matches(host)).collect();
+        let allowed = |rule: &HostRule| rule.scheme.unwrap_or(Scheme::Https);
+        let written = match (scheme, *port == scheme.port()) {
+            (Scheme::Https, true) => format!("`{host}`"),
+            (Scheme::Https, false) => format!("`{{ host: \"{host}\", ports: [{port}] }}`"),
+            (Scheme::Http, true) => format!("`{{ host: \"{host}\", scheme: http }}`"),
+            (Scheme::Http, false) => format!("`{{ host: \"{host}\", scheme: http, ports: [{port}] }}`"),
+        };
+        let (of_scheme, of_other): (Vec<_>, Vec<_>) = about.into_iter().partition(|(_, rule)| allowed(rule) == *scheme);
+        let at_port = of_scheme.iter().find(|(_, rule)| rule.allowed_ports().contains(port));
+        if let Some((key, _)) = at_port {
+            return format!("`{key}` names this host, and not this method or path: widen it if it is yours");
+        }
+        if let Some((key, rule)) = of_scheme.first() {
+            let ports: Vec<String> = rule.allowed_ports().iter().map(u16::to_string).collect();
+            let ports = ports.join(", ");
+            return format!(
+                "`{key}` allows this host at port {ports} only: use that, or add {written} to `net.allowlist`"
+            );
+        }
+        match of_other.first() {
+            Some((key, rule)) => format!(
+                "`{key}` allows this host by {} only: ask for it so, or add {written} to `net.allowlist`",
+                word(allowed(rule))
+            ),
+            None if *scheme == Scheme::Https && *port == scheme.port() => {
+                "name the host in `net.allowlist`; a bare host means https on port 443".to_owned()
+            }
+            None => format!("add {written} to `net.allowlist`: a bare host means https on port 443"),
+        }
     }
 
     fn explain_path(&self, path: &str, access: Access) -> Explanation {

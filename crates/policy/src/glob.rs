@@ -1,12 +1,15 @@
 //! File globs for `fs.deny`: `*` and `?` within one segment, `[…]` classes, `**` over many.
 //! A glob that can never match, or that matches everything, is an error and not a no-op.
 
+mod set;
+
 use std::fmt;
 use std::str::FromStr;
 
 use crate::path::RelPath;
-use crate::segments::{Part, Piece, Segments};
+use crate::segments::{Class, Part, Piece, Segments};
 use crate::text::text_type;
+use set::Positions;
 
 /// Why a glob was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,13 +55,24 @@ impl Glob {
 
     /// Whether the glob is about exactly this path.
     pub fn matches(&self, path: &RelPath) -> bool {
-        self.segments.covers(&Segments::literal(path.segments()))
+        let mut at = Positions::start(self.parts());
+        path.segments().fold(false, |_, name| at.advance(self.parts(), name))
     }
 
     /// Whether the glob hides this path: it is about the path itself or a folder above it.
+    /// Costs the names of the path times the parts of the glob.
     pub fn hides(&self, path: &RelPath) -> bool {
-        let parts: Vec<&str> = path.segments().collect();
-        (1..=parts.len()).any(|end| self.segments.covers(&Segments::literal(parts[..end].iter().copied())))
+        let mut at = Positions::start(self.parts());
+        path.segments().any(|name| at.advance(self.parts(), name))
+    }
+
+    fn parts(&self) -> &[Part] {
+        self.segments.parts()
+    }
+
+    /// Whether the glob can begin at any depth: it starts with `**`.
+    fn is_floating(&self) -> bool {
+        self.parts().first() == Some(&Part::Many)
     }
 }
 
@@ -131,7 +145,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
     let mut ranges = Vec::new();
     loop {
         let from = match rest.next()? {
-            ']' if !ranges.is_empty() => return Some(Piece::Class { negated, ranges }),
+            ']' if !ranges.is_empty() => return Some(Piece::Class(Box::new(Class { negated, ranges }))),
             c => c,
         };
         let mut ahead = rest.as_str().chars();
@@ -148,6 +162,8 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
         ranges.push(from..=to);
     }
 }
+
+pub use set::{GlobSet, GlobState};
 
 text_type!(
     Glob,

@@ -89,6 +89,7 @@ fn net(base: &NetDraft, over: &NetDraft) -> NetDraft {
         presets: add(&base.presets, &over.presets),
         allowlist: add(&base.allowlist, &over.allowlist),
         denylist: add(&base.denylist, &over.denylist),
+        inspect: over.inspect.or(base.inspect),
         limits: both(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
             NetLimitsDraft {
                 connections: over.connections.or(base.connections),
@@ -161,6 +162,8 @@ fn audit(base: &AuditDraft, over: &AuditDraft) -> AuditDraft {
     AuditDraft {
         durable: over.durable.or(base.durable),
         output: over.output.or(base.output),
+        keep: over.keep.or(base.keep),
+        session_bytes: over.session_bytes.or(base.session_bytes),
     }
 }
 

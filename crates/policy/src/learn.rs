@@ -175,7 +175,8 @@ fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
         "approval.needed" => Err(format!("a person is asked by `{rule}`")),
         "approval.denied" => Err(format!("a person was asked by `{rule}`, and said no")),
         "approval.timeout" | "approval.withdrawn" => Err(format!("a person was asked by `{rule}`, and did not answer")),
-        "net.denied" | "policy.denied" => Err(format!("refused by `{rule}`, and deny beats allow")),
+        "net.denied" | "policy.denied" if !rule.is_empty() => Err(format!("refused by `{rule}`, and deny beats allow")),
+        code if rule.is_empty() => Err(format!("refused with `{code}`: no allow rule helps")),
         code => Err(format!("refused with `{code}` by `{rule}`: no allow rule helps")),
     }
 }
@@ -267,8 +268,8 @@ fn allowable(tried: &Tried) -> Result<Allowable, String> {
         path: path.map_err(|error| error.to_string())?,
     };
     let denied = Draft::builtin().net.unwrap_or_default().denylist;
-    if let Some(rule) = denied.iter().find(|rule| rule.forbids(&request)) {
-        return Err(format!("`{}` is denied by the built-in `net.denylist`", rule.host));
+    if let Some((host, _)) = denied.iter().find_map(|entry| entry.forbids(&request)) {
+        return Err(format!("`{host}` is denied by the built-in `net.denylist`"));
     }
     Ok(Allowable::Host(Crossing {
         request,

@@ -7,6 +7,7 @@
 //! It does not know files, networks, time, or who asks: text comes in, decisions go out.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod built;
 mod ceiling;
 mod decide;
@@ -42,8 +43,10 @@ mod segments;
 mod testdata;
 mod text;
 mod units;
+mod unseen;
 mod url;
 
+pub use bounds::{MAX_ENV_BYTES, MAX_ENV_VARIABLES, MAX_INPUT_FILES, MIN_OPEN_FILES, OutOfBounds, check_input_files};
 pub use built::{Built, Mechanism, Unbuilt};
 pub use ceiling::{Ceiling, Excess, TooMuch};
 pub use decide::{Decision, Rule, Verdict};
@@ -57,7 +60,7 @@ pub use learn::{Attempt, Learnt, NotLearnt, Note, Tried, learn};
 pub use outlook::{Approval, Outlook, PiiAhead, RateAhead, RateOf, RuleAhead};
 pub use parse::{MAX_DOCUMENT, ParseError, WriteError};
 pub use policy::{Audit, Fs, Limits, Mount, Policy};
-pub use preset::{NetPreset, preset_text, presets};
+pub use preset::{DenyPreset, NetPreset, preset_text, presets};
 pub use recalled::{Called, Judged};
 pub use schema::schema;
 pub use standing::{StandingRule, StandingRules, standing_schema};
@@ -65,16 +68,17 @@ pub use standing::{StandingRule, StandingRules, standing_schema};
 pub use data::{
     DataDraft, DataRules, OwnCheck, OwnKind, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, ReturnDraft, Secrets,
 };
-pub use net::{HostRequest, HostRule, Method, NetDraft, NetLimits, NetLimitsDraft, Scheme};
+pub use net::{DenyEntry, HostRequest, HostRule, Inspect, Method, NetDraft, NetLimits, NetLimitsDraft, Scheme};
 pub use tools::{
     Condition, Expression, ExpressionError, Folder, Hint, Hints, History, LimitOf, ToolLimitsDraft, ToolRule,
     ToolsDraft,
 };
 
 pub use address::AddressKind;
-pub use glob::{Glob, GlobError};
+pub use glob::{Glob, GlobError, GlobSet, GlobState};
 pub use host::{Host, HostError, HostName, HostPattern};
 pub use path::{GuestPath, PathError, RelPath};
 pub use pattern::{NameError, SKILLS, ToolName, ToolPattern};
 pub use units::{Bytes, Cpus, Per, Period, Rate, UnitError};
+pub use unseen::{is_unseen, visible};
 pub use url::{UrlPath, UrlPathError, UrlPathPattern};

@@ -134,8 +134,11 @@ impl Measure {
         // Unasked, an open default of the ceiling is not taken over.
         let default = asked.default.and(default);
         let limits = Some(self.net_limits(&asked, &top));
+        let builtin = Draft::builtin().net.unwrap_or_default();
+        let inspect = self.strength("net.inspect", [asked.inspect, builtin.inspect, top.inspect]);
         NetDraft {
             default,
+            inspect,
             limits,
             ..full
         }
@@ -156,6 +159,7 @@ impl Measure {
     pub(crate) fn tools(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> ToolsDraft {
         let of = |draft: &Draft| draft.tools.clone().unwrap_or_default();
         let (asked, full, top) = (of(asked), of(full), of(top));
+        let builtin = of(&Draft::builtin());
         let most = top.default.unwrap_or(Verdict::Deny);
         let default = [asked.default, full.default, Some(most)];
         let default = self.strength("tools.default", default);
@@ -168,8 +172,11 @@ impl Measure {
             default,
             rules: full.rules,
             drift: drift.filter(|_| asked.drift.or(top.drift).is_some()),
-            max_calls: self.number("tools.max_calls", [asked.max_calls, None, top.max_calls]),
-            call_timeout: self.number("tools.call_timeout", [asked.call_timeout, None, top.call_timeout]),
+            max_calls: self.number("tools.max_calls", [asked.max_calls, builtin.max_calls, top.max_calls]),
+            call_timeout: self.number(
+                "tools.call_timeout",
+                [asked.call_timeout, builtin.call_timeout, top.call_timeout],
+            ),
             limits: self.tool_limits(asked.limits, top.limits),
         }
     }
@@ -308,9 +315,21 @@ impl Measure {
         {
             self.too_much("audit.output", &word(asked), &word(most));
         }
+        // Shorter would let a request wipe out its own traces, longer would fill the operator's disk.
+        let keep = top.keep.or(builtin.keep);
+        if let (Some(asked), Some(allowed)) = (asked.keep, keep)
+            && asked != allowed
+        {
+            self.too_much("audit.keep", &asked.to_string(), &allowed.to_string());
+        }
         AuditDraft {
             durable: self.strength("audit.durable", durable),
             output: most,
+            keep,
+            session_bytes: self.number(
+                "audit.session_bytes",
+                [asked.session_bytes, builtin.session_bytes, top.session_bytes],
+            ),
         }
     }
 }

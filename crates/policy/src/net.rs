@@ -15,7 +15,7 @@ use crate::address::never_opens;
 use crate::decide::Verdict;
 use crate::draft::nullable;
 use crate::host::{Host, HostPattern};
-use crate::preset::NetPreset;
+use crate::preset::{DenyPreset, NetPreset};
 use crate::units::{Bytes, Rate};
 use crate::url::{UrlPath, UrlPathPattern};
 
@@ -36,12 +36,25 @@ pub struct NetDraft {
     /// What may be reached; a bare host means https on port 443.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub allowlist: Vec<HostRule>,
-    /// What may not be reached; wins over everything.
+    /// What may not be reached, by rules and by `preset:NAME`; wins over everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "denylist")]
-    pub denylist: Vec<HostRule>,
+    pub denylist: Vec<DenyEntry>,
+    /// Which TLS is ended, so that the requests inside are seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspect: Option<Inspect>,
     /// How much may cross.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<NetLimitsDraft>,
+}
+
+/// Which TLS is ended, so that the requests inside are seen; later is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Inspect {
+    /// That of hosts whose rules name methods or paths, and all where a credential may be attached.
+    Needed,
+    /// All of it.
+    All,
 }
 
 /// `net.limits`: how much of the network one session may use.
@@ -209,14 +222,115 @@ impl JsonSchema for HostRule {
     }
 }
 
-fn denylist<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostRule>, D::Error> {
-    let rules: Vec<HostRule> = nullable(deserializer)?;
-    match rules.iter().find(|rule| !rule.addresses.is_empty()) {
+fn denylist<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DenyEntry>, D::Error> {
+    let entries: Vec<DenyEntry> = nullable(deserializer)?;
+    let rules = entries.iter().filter_map(DenyEntry::rule);
+    match rules.into_iter().find(|rule| !rule.addresses.is_empty()) {
         Some(rule) => Err(D::Error::custom(format!(
             "`{}` has `addresses`, which only an allow rule can have",
             rule.host
         ))),
-        None => Ok(rules),
+        None => Ok(entries),
+    }
+}
+
+/// One entry of a denylist.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DenyEntry {
+    /// A rule.
+    Rule(HostRule),
+    /// A reviewed set of rules, `preset:NAME`.
+    Preset(DenyPreset),
+}
+
+/// How a preset is told from a host.
+const PRESET: &str = "preset:";
+
+impl DenyEntry {
+    /// The rule, where it is one.
+    pub const fn rule(&self) -> Option<&HostRule> {
+        match self {
+            Self::Rule(rule) => Some(rule),
+            Self::Preset(_) => None,
+        }
+    }
+
+    pub(crate) fn into_rule(self) -> Option<HostRule> {
+        match self {
+            Self::Rule(rule) => Some(rule),
+            Self::Preset(_) => None,
+        }
+    }
+
+    /// The host pattern and the end of the key of what forbids the request, as far as the request is known.
+    pub(crate) fn forbids(&self, request: &HostRequest) -> Option<(&HostPattern, String)> {
+        match self {
+            Self::Rule(rule) => rule.forbids(request).then(|| (&rule.host, String::new())),
+            Self::Preset(preset) => {
+                let place = preset.naming(&request.host)?;
+                let rule = preset.rules().get(place)?;
+                Some((&rule.host, format!(".{}[{place}]", preset.name())))
+            }
+        }
+    }
+
+    /// Whether method or path must be seen before this entry can be judged for the request. A preset names hosts alone.
+    pub(crate) fn must_see(&self, request: &HostRequest) -> bool {
+        self.rule().is_some_and(|rule| rule.must_see(request))
+    }
+}
+
+impl<'de> Deserialize<'de> for DenyEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+
+        impl<'de> Visitor<'de> for Entry {
+            type Value = DenyEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a host, `preset:model-vendors`, or a rule such as `{ host: example.org, ports: [443] }`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<DenyEntry, E> {
+                let Some(name) = text.strip_prefix(PRESET) else {
+                    return Ok(DenyEntry::Rule(HostRule::bare(text.parse().map_err(E::custom)?)));
+                };
+                let known = DenyPreset::ALL.into_iter().find(|preset| preset.name() == name);
+                let names = DenyPreset::ALL
+                    .map(|preset| format!("`{PRESET}{}`", preset.name()))
+                    .join(", ");
+                let unknown = || E::custom(format!("there is no `{text}`; known: {names}"));
+                known.map(DenyEntry::Preset).ok_or_else(unknown)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DenyEntry, A::Error> {
+                let rule = WrittenRule::deserialize(MapAccessDeserializer::new(map))?.checked();
+                rule.map(DenyEntry::Rule).map_err(A::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+impl Serialize for DenyEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Rule(rule) => rule.serialize(serializer),
+            Self::Preset(preset) => serializer.collect_str(&format_args!("{PRESET}{}", preset.name())),
+        }
+    }
+}
+
+impl JsonSchema for DenyEntry {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DenyEntry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let rule = generator.subschema_for::<HostRule>();
+        let presets = DenyPreset::ALL.map(|preset| format!("{PRESET}{}", preset.name()));
+        json_schema!({ "anyOf": [{ "enum": presets }, rule] })
     }
 }
 

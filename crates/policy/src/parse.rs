@@ -12,6 +12,12 @@ use crate::node::{At, Node, NodeError, Value};
 
 /// The largest policy document: 1 MiB.
 pub const MAX_DOCUMENT: usize = 1 << 20;
+/// The most entries of `fs.mounts` in one document: a host folder is looked through for each.
+const MAX_MOUNTS: usize = 64;
+/// The most globs of `fs.deny` in one document.
+const MAX_DENY_GLOBS: usize = 1_000;
+/// The most rules of one list about hosts or tools in one document.
+const MAX_RULES: usize = 4_096;
 
 /// A policy document that was refused, with the place and, where possible, the way out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -131,7 +137,36 @@ fn decode(node: Node, name: &str) -> Result<Draft, ParseError> {
     if matches!(node.value, Value::Null) {
         return Ok(Draft::empty());
     }
-    Draft::deserialize(node).map_err(|error| ParseError::located(name, &error))
+    let draft = Draft::deserialize(node).map_err(|error| ParseError::located(name, &error))?;
+    match overlong(&draft) {
+        None => Ok(draft),
+        Some((key, count, most)) => {
+            let message = format!("`{key}` has {count} entries, the most is {most}");
+            Err(ParseError::whole(name, message).hint("write fewer, with wildcards"))
+        }
+    }
+}
+
+/// A list that is longer than one document may have it. Each entry is compared with every name, host or call, so that
+/// their number is a cost for the host.
+fn overlong(draft: &Draft) -> Option<(&'static str, usize, usize)> {
+    let fs = draft.fs.as_ref();
+    let net = draft.net.as_ref();
+    let lists = [
+        ("fs.mounts", fs.map(|fs| fs.mounts.len()), MAX_MOUNTS),
+        ("fs.deny", fs.map(|fs| fs.deny.len()), MAX_DENY_GLOBS),
+        ("net.allowlist", net.map(|net| net.allowlist.len()), MAX_RULES),
+        ("net.denylist", net.map(|net| net.denylist.len()), MAX_RULES),
+        (
+            "tools.rules",
+            draft.tools.as_ref().map(|tools| tools.rules.len()),
+            MAX_RULES,
+        ),
+    ];
+    let counted = lists
+        .into_iter()
+        .map(|(key, count, most)| (key, count.unwrap_or(0), most));
+    counted.into_iter().find(|(_, count, most)| count > most)
 }
 
 fn read(text: &str, name: &str) -> Result<Node, ParseError> {

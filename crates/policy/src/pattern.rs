@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::segments::{Segments, at_least_one, starred};
 use crate::text::text_type;
+use crate::unseen::is_unseen;
 
 /// The longest tool name or pattern, in bytes.
 const MAX_NAME: usize = 256;
@@ -118,7 +119,10 @@ fn check(text: &str) -> Result<(), NameError> {
     if text.len() > MAX_NAME {
         return Err(NameError::TooLong(text.len()));
     }
-    if let Some(c) = text.chars().find(|c| c.is_whitespace() || c.is_control()) {
+    if let Some(c) = text
+        .chars()
+        .find(|c| c.is_whitespace() || c.is_control() || is_unseen(*c))
+    {
         return Err(NameError::Character(c));
     }
     if text.split('.').any(str::is_empty) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -45,6 +45,7 @@ use crate::units::{Bytes, Cpus, Rate};
 pub struct Policy {
     name: String,
     digest: String,
+    document_bytes: usize,
     /// The policy's own rules first, then each ceiling's.
     layers: Vec<RuleSet>,
     fs: Fs,
@@ -118,6 +119,10 @@ pub struct Audit {
     pub durable: bool,
     /// How much of stdout and stderr is journalled.
     pub output: JournalOutput,
+    /// How long the records of a session are kept after it was last used.
+    pub keep: Duration,
+    /// Bytes of events that one session may write.
+    pub session_bytes: Bytes,
 }
 
 /// How long a kept place is kept unless written.
@@ -134,6 +139,8 @@ impl Policy {
         let audit = Audit {
             durable: audit.durable?,
             output: audit.output?,
+            keep: audit.keep?.get(),
+            session_bytes: audit.session_bytes?,
         };
         let limits = limits(&full)?;
         let above = ceilings.iter().enumerate().map(|(index, above)| RuleSet {
@@ -149,9 +156,11 @@ impl Policy {
         };
         let layers: Vec<RuleSet> = std::iter::once(own).chain(above).collect();
         let full = &layers[0].draft;
+        let (digest, document_bytes) = digest(&layers)?;
         Some(Self {
             name: full.name.clone(),
-            digest: digest(&layers)?,
+            digest,
+            document_bytes,
             fs,
             env: full.env.clone().unwrap_or_default(),
             net_limits: full.net.as_ref()?.complete_limits()?,
@@ -167,6 +176,12 @@ impl Policy {
     /// What the policy is called.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// About how many bytes of memory it takes: patterns are kept as they are compared, character by character, and some of them twice.
+    pub fn memory_bytes(&self) -> usize {
+        const BYTES_PER_CHARACTER: usize = 40;
+        self.document_bytes.saturating_mul(BYTES_PER_CHARACTER)
     }
 
     /// The blake3 digest, in hexadecimal, of everything in force, the ceilings' rules included.
@@ -233,6 +248,12 @@ impl Policy {
             "policy": self.layers[0].draft,
             "ceilings": ceilings,
         })
+    }
+
+    /// Every host folder that this policy or a ceiling above it shows, as written: what `fs.deny` is relative to.
+    pub fn shown_folders(&self) -> impl Iterator<Item = &Path> {
+        let drafts = self.layers.iter().filter_map(|layer| layer.draft.fs.as_ref());
+        drafts.flat_map(|fs| fs.mounts.iter().filter_map(|mount| mount.from.as_deref()))
     }
 
     pub(crate) fn layers(&self) -> &[RuleSet] {
@@ -394,6 +415,13 @@ impl Policy {
         self.layers.iter().any(|layer| layer.inspects(request))
     }
 
+    /// Whether TLS to this host is ended, so that the requests inside are seen.
+    pub fn ends_tls(&self, request: &HostRequest) -> bool {
+        self.layers
+            .iter()
+            .any(|layer| layer.ends_all_tls() || layer.inspects(request))
+    }
+
     /// Whether a host file, relative to the folder that is shown, may be seen.
     pub fn path(&self, path: &str) -> Decision {
         match path.parse::<RelPath>() {
@@ -434,8 +462,8 @@ fn limits(full: &Draft) -> Option<Limits> {
     })
 }
 
-/// Examples are questions, not rules: they are left out.
-fn digest(layers: &[RuleSet]) -> Option<String> {
+/// The digest and the length of all layers. Examples are questions, not rules: they are left out.
+fn digest(layers: &[RuleSet]) -> Option<(String, usize)> {
     let rules: Vec<Draft> = layers
         .iter()
         .map(|layer| Draft {
@@ -444,7 +472,7 @@ fn digest(layers: &[RuleSet]) -> Option<String> {
         })
         .collect();
     let canonical = serde_json_canonicalizer::to_vec(&rules).ok()?;
-    Some(blake3::hash(&canonical).to_hex().to_string())
+    Some((blake3::hash(&canonical).to_hex().to_string(), canonical.len()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Policies and network rule sets that come with the program, embedded as the files people read.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -7,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::draft::Draft;
-use crate::net::HostRule;
+use crate::host::Host;
+use crate::net::{DenyEntry, HostRule};
 
 /// Name and text of every preset; the first is the built-in default.
 const PRESETS: [(&str, &str); 6] = [
@@ -92,6 +94,82 @@ impl fmt::Display for NetPreset {
             Self::PythonPackages => "python-packages",
             Self::Npm => "npm",
             Self::GithubRead => "github-read",
+        })
+    }
+}
+
+/// A reviewed set of denied hosts, for `net.denylist`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DenyPreset {
+    /// Hosts at which models are asked.
+    ModelVendors,
+}
+
+/// Hosts that are denied together: the plain names are looked up, and only the few patterns are gone through.
+struct Denied {
+    rules: &'static [HostRule],
+    names: HashMap<&'static str, usize>,
+    patterns: Vec<usize>,
+}
+
+static MODEL_VENDORS: LazyLock<Vec<HostRule>> = LazyLock::new(|| {
+    let text = include_str!("../../../policies/net/model-vendors.yaml");
+    let draft = match Draft::parse(text, "model-vendors") {
+        Ok(draft) => draft,
+        Err(error) => unreachable!("a deny preset is part of the program and tested: {error}"),
+    };
+    let entries = draft.net.map(|net| net.denylist).unwrap_or_default();
+    entries.into_iter().filter_map(DenyEntry::into_rule).collect()
+});
+
+static DENIED: LazyLock<Denied> = LazyLock::new(|| {
+    let rules: &'static [HostRule] = &MODEL_VENDORS;
+    let is_pattern = |rule: &HostRule| rule.host.as_str().contains('*');
+    let places = || rules.iter().enumerate();
+    Denied {
+        names: places()
+            .filter(|(_, rule)| !is_pattern(rule))
+            .map(|(place, rule)| (rule.host.as_str(), place))
+            .collect(),
+        patterns: places()
+            .filter(|(_, rule)| is_pattern(rule))
+            .map(|(place, _)| place)
+            .collect(),
+        rules,
+    }
+});
+
+impl DenyPreset {
+    /// Every preset there is.
+    pub const ALL: [Self; 1] = [Self::ModelVendors];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ModelVendors => "model-vendors",
+        }
+    }
+
+    /// The rules that the name stands for: hosts, whatever is asked of them and how.
+    pub fn rules(self) -> &'static [HostRule] {
+        match self {
+            Self::ModelVendors => DENIED.rules,
+        }
+    }
+
+    /// The rule that names this host.
+    pub(crate) fn naming(self, host: &Host) -> Option<usize> {
+        let Host::Name(name) = host else { return None };
+        let Denied { rules, names, patterns } = match self {
+            Self::ModelVendors => &*DENIED,
+        };
+        let exact = names.get(name.as_str()).copied();
+        exact.or_else(|| {
+            patterns
+                .iter()
+                .copied()
+                .find(|place| rules.get(*place).is_some_and(|rule| rule.host.matches(host)))
         })
     }
 }

@@ -12,11 +12,21 @@ pub(crate) enum Piece {
     Star,
     /// Exactly one character.
     Question,
-    /// One character of a bracket class.
-    Class {
-        negated: bool,
-        ranges: Vec<RangeInclusive<char>>,
-    },
+    /// One character of a bracket class. Behind a pointer: a pattern has many literals and few classes.
+    Class(Box<Class>),
+}
+
+/// The characters between two brackets, or all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Class {
+    pub(crate) negated: bool,
+    pub(crate) ranges: Vec<RangeInclusive<char>>,
+}
+
+impl Class {
+    fn has(&self, c: char) -> bool {
+        self.ranges.iter().any(|range| range.contains(&c)) != self.negated
+    }
 }
 
 /// One part between separators.
@@ -32,8 +42,16 @@ impl Part {
         Self::One(vec![Piece::Star])
     }
 
-    fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         matches!(self, Self::One(pieces) if pieces.as_slice() == [Piece::Star])
+    }
+
+    /// Whether one name is a text of this part; never for `Many`, which stands for many names.
+    pub(crate) fn is_name(&self, name: &str) -> bool {
+        match self {
+            Self::Many => false,
+            Self::One(pieces) => pieces_match(pieces, name),
+        }
     }
 }
 
@@ -99,12 +117,49 @@ fn part_covers(mine: &[Piece], theirs: &[Piece]) -> bool {
         |mine, theirs| match (mine, theirs) {
             (Piece::Star, _) | (_, Piece::Star) => false,
             (Piece::Question, _) => true,
-            (Piece::Class { negated, ranges }, Piece::Literal(c)) => {
-                ranges.iter().any(|range| range.contains(c)) != *negated
-            }
+            (Piece::Class(class), Piece::Literal(c)) => class.has(*c),
             (mine, theirs) => mine == theirs,
         },
     )
+}
+
+/// The same walk over a plain text, character by character and without a copy of it.
+fn pieces_match(pieces: &[Piece], text: &str) -> bool {
+    let (mut p, mut rest) = (0, text.chars());
+    let mut back: Option<(usize, std::str::Chars<'_>)> = None;
+    loop {
+        let mut ahead = rest.clone();
+        let next = ahead.next();
+        match (pieces.get(p), next) {
+            (Some(Piece::Star), _) => {
+                p += 1;
+                back = Some((p, rest.clone()));
+            }
+            (None, None) => return true,
+            (Some(piece), Some(c)) if is_character(piece, c) => {
+                p += 1;
+                rest = ahead;
+            }
+            (_, None) => return false,
+            (_, Some(_)) => {
+                let Some((after, from)) = back.as_mut() else {
+                    return false;
+                };
+                from.next();
+                p = *after;
+                rest = from.clone();
+            }
+        }
+    }
+}
+
+fn is_character(piece: &Piece, c: char) -> bool {
+    match piece {
+        Piece::Star => false,
+        Piece::Question => true,
+        Piece::Literal(literal) => *literal == c,
+        Piece::Class(class) => class.has(c),
+    }
 }
 
 /// The classic two-pointer wildcard walk: at most `pattern × text` steps, no recursion.

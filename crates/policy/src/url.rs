@@ -1,5 +1,6 @@
 //! URL paths in their one canonical form, and the patterns over them. Ambiguous spellings
-//! (dot segments, double encoding, encoded slashes, backslashes, `//`, `;`) are refused.
+//! (dot segments, double encoding, encoded slashes, backslashes, `//`, `;`, bytes that are no UTF-8, letters that some
+//! servers read as one of these) are refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,6 +8,7 @@ use std::str::FromStr;
 use crate::host::{Host, HostError};
 use crate::segments::{Segments, at_least_one, starred};
 use crate::text::text_type;
+use crate::unseen::is_unseen;
 
 /// The longest URL path, in bytes.
 const MAX_PATH: usize = 8_192;
@@ -17,7 +19,7 @@ pub enum UrlPathError {
     /// It does not start with a slash.
     #[error("a URL path starts with `/`")]
     Relative,
-    /// More than 8,192 bytes.
+    /// More than 8,192 bytes, as it came or in its canonical form.
     #[error("the URL path is too long")]
     TooLong,
     /// `.` or `..`, plain or encoded.
@@ -35,6 +37,12 @@ pub enum UrlPathError {
     /// An encoded character that changes meaning when decoded: slash, backslash, dot, percent, control.
     #[error("the URL path hides `%{0:02X}` in an encoding")]
     Encoded(u8),
+    /// Encoded bytes that are no text, such as a dot or slash in more bytes than it needs.
+    #[error("the URL path encodes bytes that are not UTF-8")]
+    NotText,
+    /// An encoded letter that some servers turn into a dot, a slash or another mark, or take out.
+    #[error("the URL path encodes U+{:04X}, which some servers read as another character", u32::from(*.0))]
+    LooksLike(char),
     /// `**` beside other characters.
     #[error("`**` stands for whole segments and must be one by itself")]
     Wildcard,
@@ -148,6 +156,11 @@ fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
             c => return Err(UrlPathError::Character(c)),
         }
     }
+    // Encoding makes a path longer; what is written here must read back as itself.
+    if out.len() > MAX_PATH {
+        return Err(UrlPathError::TooLong);
+    }
+    check_letters(&out)?;
     let segments: Vec<&str> = out[1..].split('/').collect();
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         return Err(UrlPathError::Dots);
@@ -175,6 +188,44 @@ fn decode(chars: &mut std::str::Chars<'_>, out: &mut String) -> Result<(), UrlPa
             Ok(())
         }
     }
+}
+
+/// Everything beyond ASCII is text, and means itself. The text is in canonical spelling.
+fn check_letters(text: &str) -> Result<(), UrlPathError> {
+    if !text.contains('%') {
+        return Ok(());
+    }
+    let mut parts = text.split('%');
+    let mut bytes: Vec<u8> = parts.next().unwrap_or_default().bytes().collect();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).ok_or(UrlPathError::Percent)?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| UrlPathError::Percent)?);
+        bytes.extend(rest.bytes());
+    }
+    let letters = std::str::from_utf8(&bytes).map_err(|_| UrlPathError::NotText)?;
+    match letters.chars().find(|c| !c.is_ascii() && is_mistaken(*c)) {
+        Some(c) => Err(UrlPathError::LooksLike(c)),
+        None => Ok(()),
+    }
+}
+
+/// Letters whose compatible form has a `.`, `/`, `\`, `%`, `;`, `?` or `#` in it, those that are often mapped to one of these,
+/// and those that nobody sees, which are often taken out.
+fn is_mistaken(c: char) -> bool {
+    c.is_control()
+        || is_unseen(c)
+        || matches!(c,
+            // Dots.
+            '\u{2024}'..='\u{2026}' | '\u{2488}'..='\u{249b}' | '\u{fe19}' | '\u{fe30}' | '\u{fe52}'
+            | '\u{ff0e}' | '\u{1f100}'
+            // Slashes and backslashes.
+            | '\u{2044}' | '\u{2100}' | '\u{2101}' | '\u{2105}' | '\u{2106}' | '\u{2215}' | '\u{2216}' | '\u{29f5}' | '\u{29f8}'
+            | '\u{29f9}' | '\u{fe68}' | '\u{ff0f}' | '\u{ff3c}'
+            // Percent, semicolon, question mark, number sign.
+            | '\u{37e}' | '\u{2047}'..='\u{2049}' | '\u{fe14}' | '\u{fe16}' | '\u{fe54}' | '\u{fe56}' | '\u{fe5f}' | '\u{fe6a}'
+            | '\u{ff03}' | '\u{ff05}' | '\u{ff1b}' | '\u{ff1f}'
+            // What no text has.
+            | '\u{fffd}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// The host that a tool argument names: a bare host, or the authority of an absolute URL.

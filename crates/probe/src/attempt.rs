@@ -7,6 +7,7 @@ mod groups;
 pub(crate) mod hog;
 mod ipc;
 mod kernel;
+mod kernel_memory;
 pub(crate) mod network;
 pub(crate) mod peers;
 mod proc;

@@ -96,6 +96,8 @@ pub(crate) enum How {
     Outside,
     /// By a program at the door out, in an internet of its own.
     Door,
+    /// By this whole program and its journal, as a user has them.
+    Records,
     /// Not yet: there is nothing to attack, for this reason.
     Never(&'static str),
 }
@@ -119,11 +121,21 @@ impl Probe {
     pub fn is_at_door(&self) -> bool {
         self.how == How::Door
     }
+
+    /// Whether it is about what is written down, made by [`records`](crate::records()).
+    pub fn is_of_records(&self) -> bool {
+        self.how == How::Records
+    }
+
+    /// Whether it needs nothing but sandboxes, and is made by [`run`](crate::run()).
+    pub fn is_of_sandbox(&self) -> bool {
+        !self.is_at_door() && !self.is_of_records()
+    }
 }
 
 type Row = (u16, &'static str, &'static str, How);
 
-use How::{Abuse, Inside, Never, Outside};
+use How::{Abuse, Inside, Never, Outside, Records};
 
 const NO_ARCHIVES: How = Never("files travel one by one under checked names; no archive is packed or unpacked");
 
@@ -264,6 +276,19 @@ const RESOURCES: &[Row] = &[
     (88, "core dumps", "rlimit", Inside),
 ];
 
+const KERNEL_MEMORY: &[Row] = &[
+    (161, "memory in queues of unix sockets", "proc.mem_limit", Abuse),
+    (162, "memory in netlink queues", "proc.mem_limit", Abuse),
+    (163, "memory in UDP queues", "proc.mem_limit", Abuse),
+    (164, "memory in TCP buffers", "proc.mem_limit", Abuse),
+    (165, "memory in pipes", "proc.mem_limit", Abuse),
+    (166, "memory in event queues", "proc.mem_limit", Abuse),
+    (167, "memory in page tables", "proc.mem_limit", Abuse),
+    (168, "the room for files in memory", "proc.mem_limit", Abuse),
+    (169, "deleted files that stay open, on disk", "watch", Abuse),
+    (170, "fill the inodes of a place on disk", "watch", Abuse),
+];
+
 const NETWORK: &[Row] = &[
     (89, "TCP to a public address", "namespace", Inside),
     (90, "UDP to a resolver", "namespace", Inside),
@@ -313,7 +338,40 @@ const ORCHESTRATOR: &[Row] = &[
         Never("there are no tasks in words yet"),
     ),
     (160, "the supervisor is killed", "namespace", Outside),
+    (211, "a path in letters that look like others", "policy", Outside),
+    (212, "a number above a ceiling that does not name it", "policy", Outside),
+    (
+        221,
+        "files of holes, many entries and deep folders are left for the host",
+        "watch",
+        Outside,
+    ),
 ];
+
+const RECORDS: &[Row] = &[
+    (191, "refused calls fill journal, answer and memory", "gateway", Records),
+    (192, "a journal that was rolled back", "journal", Records),
+    (193, "a refusal that the host never issued", "journal", Records),
+];
+
+const SHOWN_SECRETS: &[Row] = &[
+    (181, "a hidden thing by any spelling of a mount", "policy", Outside),
+    (182, "a hidden file that the host replaces", "namespace", Outside),
+];
+
+const SHOWN_SOCKETS: &[Row] = &[(
+    183,
+    "a socket that appears later in a shown folder",
+    "namespace",
+    Outside,
+)];
+
+const KEPT_LINKS: &[Row] = &[(
+    184,
+    "links in a kept place, with a mount below it",
+    "namespace",
+    Outside,
+)];
 
 const ALL: &[(Class, &[Row])] = &[
     (Class::Files, FILES),
@@ -324,6 +382,7 @@ const ALL: &[(Class, &[Row])] = &[
     (Class::Kernel, KERNEL),
     (Class::Devices, DEVICES),
     (Class::Resources, RESOURCES),
+    (Class::Resources, KERNEL_MEMORY),
     (Class::Network, NETWORK),
     (Class::Names, door::NAMES),
     (Class::Protocols, door::PROTOCOLS),
@@ -332,6 +391,10 @@ const ALL: &[(Class, &[Row])] = &[
     (Class::Sockets, SOCKETS),
     (Class::Groups, GROUPS),
     (Class::Orchestrator, ORCHESTRATOR),
+    (Class::Orchestrator, RECORDS),
+    (Class::Secrets, SHOWN_SECRETS),
+    (Class::Sockets, SHOWN_SOCKETS),
+    (Class::Links, KEPT_LINKS),
 ];
 
 /// Every probe, by number.

@@ -4,23 +4,26 @@ mod abuse;
 mod code;
 mod crash;
 mod files;
+mod hiding;
 pub(crate) mod judge;
+mod leftovers;
 mod orchestrator;
 mod reach;
 mod shot;
+mod written;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, ParseError, Policy, TooMuch};
-use ringfence_sandbox::{Native, Options, RunError, Spec, SpecError};
+use ringfence_sandbox::{Native, Options, RunError, Spec, SpecError, Task};
 
 use crate::attempt::{ENTRY, Line};
 use crate::catalogue::{How, Probe, catalogue};
 use crate::report::{Finding, Outcome, Report};
 use crate::stage::{PROGRAM, SHOWN, Stage, StageError};
-use shot::{Shot, program};
+use shot::{Kept, Shot, program, run_in};
 
 /// Why the probes could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,9 @@ pub enum ProbeError {
     /// An execution.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// What a program left.
+    #[error(transparent)]
+    Collect(#[from] ringfence_sandbox::CollectError),
 }
 
 /// What one judgement says of a probe.
@@ -88,7 +94,7 @@ pub(crate) struct Drive<'a> {
     pub(crate) exe: PathBuf,
 }
 
-/// Makes every probe but those at the door on sandboxes of `native` made from `policy`. `exe` is this program, which is its own attacker: it
+/// Makes every probe that needs nothing but sandboxes, on those of `native` made from `policy`. `exe` is this program, which is its own attacker: it
 /// must call [`crate::attempt_main`] when its first argument is [`crate::ENTRY`]. Each finding is told as it is made.
 pub async fn run(
     native: &Native,
@@ -111,7 +117,7 @@ pub async fn run(
     };
     let mut lines = drive.attempts().await?;
     lines.extend(code::lines(&drive).await?);
-    for probe in catalogue().filter(|probe| !probe.is_at_door()) {
+    for probe in catalogue().filter(Probe::is_of_sandbox) {
         let judged = match probe.how {
             How::Never(why) => Judged {
                 outcome: Outcome::NotApplicable,
@@ -119,7 +125,7 @@ pub async fn run(
             },
             How::Inside => judge::lines(&probe, &lines, &stage),
             How::Abuse => Box::pin(abuse::probe(&drive, probe.id, &lines)).await,
-            How::Outside | How::Door => Box::pin(drive.outside(probe.id)).await,
+            How::Outside | How::Door | How::Records => Box::pin(drive.outside(probe.id)).await,
         };
         tell(&probe, judged);
     }
@@ -162,6 +168,11 @@ impl Drive<'_> {
 
     /// The policy under test with the shown folder, and `settings` over it.
     pub(crate) fn spec(&self, settings: &[(&str, &str)]) -> Result<Arc<Spec>, ProbeError> {
+        self.spec_kept(settings, None)
+    }
+
+    /// The same, with a folder for places that are kept.
+    fn spec_kept(&self, settings: &[(&str, &str)], kept: Option<PathBuf>) -> Result<Arc<Spec>, ProbeError> {
         let mounts =
             serde_json::json!([{ "path": SHOWN, "access": "ro", "from": self.stage.shown.path() }]).to_string();
         let mut draft = self.policy.to_draft().set("fs.mounts", &mounts)?;
@@ -171,6 +182,7 @@ impl Drive<'_> {
         let policy = draft.under(&Ceiling::own_word())?;
         let options = Options {
             folders: Some(self.stage.work.path().join("places")),
+            kept,
             ..Options::default()
         };
         Ok(Arc::new(Spec::new(&policy, &options)?))
@@ -195,20 +207,35 @@ impl Drive<'_> {
 
     /// One hog in a sandbox of its own.
     pub(crate) async fn hog(&self, settings: &[(&str, &str)], words: &[&str]) -> Result<Shot, ProbeError> {
-        let mut all = vec![ENTRY.to_owned(), "hog".to_owned()];
-        all.extend(words.iter().map(|word| (*word).to_owned()));
-        self.shoot(settings, program(PROGRAM, all)).await
+        self.shoot(settings, hog_task(words)).await
+    }
+
+    /// One hog in a sandbox of its own whose kept places lie below `kept`.
+    async fn hog_on_disk(&self, settings: &[(&str, &str)], words: &[&str], kept: PathBuf) -> Result<Shot, ProbeError> {
+        let mut sandbox = self.native.launch(&self.spec_kept(settings, Some(kept))?).await?;
+        let shot = run_in(&mut sandbox, hog_task(words), &mut Kept::new()).await;
+        sandbox.end().await?;
+        shot
     }
 
     async fn outside(&self, id: u16) -> Judged {
         let judged = match id {
             15 | 17 | 20 | 23 | 24 => files::probe(self, id).await,
+            221 => leftovers::probe(self).await,
             86 | 160 => crash::probe(self, id).await,
+            181..=184 => Box::pin(hiding::probe(self, id)).await,
             97 | 152 | 154 => Box::pin(reach::probe(self, id)).await,
+            211 => Ok(written::paths()),
+            212 => Ok(written::numbers()),
             _ => orchestrator::probe(self, id).await,
         };
         judged.unwrap_or_else(|error| Judged::broken(format!("could not be tried: {}", chain(&error))))
     }
+}
+
+fn hog_task(words: &[&str]) -> Task {
+    let words = [ENTRY, "hog"].iter().chain(words).map(|word| (*word).to_owned());
+    program(PROGRAM, words.collect())
 }
 
 /// An error and its causes, in one line.

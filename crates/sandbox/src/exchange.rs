@@ -10,7 +10,7 @@ use crate::pipe::Pipe;
 /// So many calls may wait for the door before the pipe is left unread.
 const WAITING: usize = 64;
 /// The bodies of unanswered calls may take so much together, and one more body.
-const HELD_BYTES: usize = 64 << 20;
+const HELD_BYTES: usize = 16 << 20;
 /// So many answers are taken at once, if they are there.
 const ANSWERS_AT_ONCE: usize = 64;
 

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time;
 
 use crate::control::ControlError;
-use crate::door::Door;
+use crate::door::{Door, Refusal};
 use crate::follow::{Followed, Nobody};
 use crate::pipe::{Pipe, PipeError, Progress};
 use crate::running::Sandbox;
@@ -192,6 +192,8 @@ pub struct Ended {
     pub verdict: Verdict,
     /// What the child said of its end; a claim.
     pub outcome: Option<Outcome>,
+    /// The refusal of a call that it did not catch, as this side said it.
+    pub refused: Option<Refusal>,
     /// The value as JSON text; a claim.
     pub value: Vec<u8>,
     /// What it used.
@@ -208,7 +210,7 @@ pub struct Ended {
     pub trace: Vec<u8>,
     /// Why it cannot be run again; a claim.
     pub unrepeatable: Option<String>,
-    /// Files that it wants to go out; claims, for [`Sandbox::collect`].
+    /// Files that it wants to go out; claims, for [`Workspace::collect`](crate::Workspace::collect).
     pub emitted: Vec<Emit>,
 }
 
@@ -306,6 +308,8 @@ pub(crate) fn conclude(
     followed: Result<Followed, RunError>,
 ) -> Result<Ended, RunError> {
     let outcome = prepared.pipe.take_outcome();
+    let uncaught = outcome.as_ref().and_then(|outcome| outcome.error.as_ref()?.call);
+    let refused = uncaught.and_then(|call| prepared.pipe.take_issued(call));
     let trace = prepared.pipe.take_trace();
     let unrepeatable = prepared.pipe.unrepeatable().map(str::to_owned);
     let emitted = prepared.pipe.take_emitted();
@@ -316,19 +320,21 @@ pub(crate) fn conclude(
         .is_some_and(|outcome| outcome.kind == OutcomeKind::OutOfMemory);
     let verdict = match (followed.verdict, counted.limit) {
         (Verdict::Finished, Some(limit)) => Verdict::Limit(limit),
-        // Where the kernel's answer to a request for memory is the limit, only the program sees it.
-        (Verdict::Finished, None) if out_of_memory => Verdict::Limit(Limit::Memory),
+        // Where the kernel's answer to a request for memory is the limit, only the program sees it. A group's limit kills.
+        (Verdict::Finished, None) if out_of_memory && prepared.leaf.is_none() => Verdict::Limit(Limit::Memory),
         (Verdict::Finished, None) if outcome.is_none() => Verdict::Died,
         (verdict, _) => verdict,
     };
     Ok(Ended {
         verdict,
         outcome,
+        refused,
         value: followed.value,
         usage: Usage {
             wall: followed.wall,
             cpu: counted.cpu,
             peak_memory: counted.peak_memory,
+            peak_tmpfs: counted.peak_tmpfs,
         },
         written: followed.written,
         violations: followed.violations.listed,

@@ -1,26 +1,34 @@
 //! Files into and out of a sandbox's writable places, through handles the host holds: never by a path of the host's.
+//!
+//! What programs left decides how much there is to do. So all of it has bounds, and a [`Workspace`] can be taken to a thread that
+//! serves nobody.
 
+mod content;
+mod reason;
+mod walk;
 mod wanted;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ringfence_policy::{Glob, RelPath};
 use ringfence_wire::Emit;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2, statat, unlinkat};
-use sha2::{Digest, Sha256};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, openat2, unlinkat};
+
+pub use reason::{SkipCount, SkipReason, Skipped};
+pub use walk::CollectLimits;
 
 use crate::running::Sandbox;
+use crate::spec::WritableKind;
+use content::{Extent, Reader};
+use walk::Walk;
 use wanted::Wanted;
 
 const WORKSPACE: &str = "/workspace";
-/// A folder deeper than this is not followed: nobody made it to be kept.
-const MOST_DEPTH: usize = 64;
-const MOST_FILES: usize = 100_000;
-const CHUNK: usize = 128 * 1024;
 
 /// Why a file did not get in.
 #[derive(Debug, thiserror::Error)]
@@ -101,10 +109,22 @@ pub struct FoundFile {
 pub struct Collected {
     /// Files: first those that the program wants to go out, as it named them, then the others by path.
     pub files: Vec<FoundFile>,
-    /// What was left behind, and why: links, devices, denied names.
-    pub skipped: Vec<(String, &'static str)>,
+    /// What was left behind, and why.
+    pub skipped: Skipped,
     /// What the program wants to go out and does not, and why.
-    pub withheld: Vec<(String, &'static str)>,
+    pub withheld: Vec<(String, SkipReason)>,
+}
+
+/// The contents of files by path.
+pub type FileContents = BTreeMap<String, Vec<u8>>;
+
+/// The workspace of a sandbox, as whoever looks at what is in it has it: it can be taken to another thread.
+#[derive(Debug)]
+pub struct Workspace {
+    /// None: the policy has no workspace.
+    root: Option<OwnedFd>,
+    quota: u64,
+    is_in_memory: bool,
 }
 
 impl Sandbox {
@@ -133,11 +153,13 @@ impl Sandbox {
         self.write(name, bytes)
     }
 
-    fn write(&self, name: &RelPath, from: impl Read + Send) -> Result<String, PutError> {
+    fn write(&self, name: &RelPath, mut from: impl Read + Send) -> Result<String, PutError> {
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
         let ids = self.ids();
         // A jail's own file systems accept no files of users they do not know.
-        let written = ringfence_jail::as_file_user(ids.user, ids.group, || write_in(workspace, name, from));
+        let written = ringfence_jail::as_file_user(ids.user, ids.group, || {
+            write_in(workspace, name, |to| content::pour(&mut from, to))
+        });
         let written = written.map_err(|_| PutError::Abandoned)?;
         written.map_err(|source| PutError::Write {
             name: name.as_str().to_owned(),
@@ -145,24 +167,44 @@ impl Sandbox {
         })
     }
 
-    fn quota(&self) -> u64 {
-        self.places()
-            .find(|(place, _)| place.path == WORKSPACE)
-            .map_or(0, |(place, _)| place.quota)
+    /// What is in the workspace, to be looked at when nothing runs.
+    pub fn workspace(&self) -> Result<Workspace, CollectError> {
+        let place = self.places().find(|(place, _)| place.path == WORKSPACE);
+        let root = place.as_ref().map(|(_, root)| root.try_clone_to_owned()).transpose();
+        let root = root.map_err(|source| CollectError::Look {
+            name: ".".to_owned(),
+            source,
+        })?;
+        let place = place.map(|(place, _)| place);
+        Ok(Workspace {
+            root,
+            quota: place.map_or(0, |place| place.quota),
+            is_in_memory: place.is_none_or(|place| place.kind == WritableKind::Memory),
+        })
+    }
+}
+
+impl Workspace {
+    /// The bounds that its size gives.
+    pub fn limits(&self) -> CollectLimits {
+        CollectLimits::for_quota(self.quota)
     }
 
-    /// The digests of what is in the workspace now, to compare with later.
-    pub fn snapshot(&self) -> Result<BTreeMap<String, String>, CollectError> {
-        let Some(workspace) = self.place(WORKSPACE) else {
-            return Ok(BTreeMap::new());
+    /// Whether a thread that serves others may look into it in passing: what is on a disk can keep it waiting.
+    pub fn is_quick(&self) -> bool {
+        self.is_in_memory
+    }
+
+    /// The digests of what is in the workspace now, to compare with later; and what could not be looked at.
+    pub fn snapshot(&self, limits: &CollectLimits) -> Result<(BTreeMap<String, String>, Skipped), CollectError> {
+        let Some(root) = &self.root else {
+            return Ok(Default::default());
         };
-        let mut walk = Walk::new(workspace, &[], self.quota());
-        walk.folder(".", 0)?;
-        Ok(walk
-            .found
-            .into_iter()
-            .map(|(path, _, digest)| (path.as_str().to_owned(), digest))
-            .collect())
+        let mut walk = Walk::new(root.as_fd(), &[], limits);
+        walk.all()?;
+        let digests = walk.found.into_iter();
+        let digests = digests.map(|found| (found.path.as_str().to_owned(), found.digest));
+        Ok((digests.collect(), walk.skipped))
     }
 
     /// New and changed plain files, and those that are to go out; `deny` names what never leaves.
@@ -171,72 +213,73 @@ impl Sandbox {
         before: &BTreeMap<String, String>,
         deny: &[Glob],
         emitted: &[Emit],
+        limits: &CollectLimits,
     ) -> Result<Collected, CollectError> {
         let wanted = Wanted::new(emitted);
-        let Some(workspace) = self.place(WORKSPACE) else {
+        let Some(root) = &self.root else {
+            let gone = |path: &str| (path.to_owned(), SkipReason::Gone);
             return Ok(Collected {
-                withheld: wanted.withheld(&[], &[]),
+                withheld: wanted.paths().map(gone).collect(),
                 ..Collected::default()
             });
         };
-        let mut walk = Walk::new(workspace, deny, self.quota());
-        walk.folder(".", 0)?;
-        let mut collected = Collected {
-            files: Vec::new(),
-            withheld: wanted.withheld(&walk.found, &walk.skipped),
-            skipped: walk.skipped,
-        };
-        for (path, bytes, sha256) in walk.found {
-            let emitted = wanted.media_type(path.as_str());
-            let change = match before.get(path.as_str()) {
-                Some(old) if *old == sha256 && emitted.is_none() => continue,
-                Some(old) if *old == sha256 => Change::Same,
+        let mut walk = Walk::new(root.as_fd(), deny, limits);
+        // First of all: whatever else there is, it must not keep them.
+        let withheld = wanted
+            .paths()
+            .filter_map(|path| Some((path.to_owned(), walk.wanted(path)?)));
+        let withheld = withheld.collect();
+        walk.all()?;
+        let mut files = Vec::new();
+        for found in walk.found {
+            let emitted = wanted.media_type(found.path.as_str());
+            let change = match before.get(found.path.as_str()) {
+                Some(old) if *old == found.digest && emitted.is_none() => continue,
+                Some(old) if *old == found.digest => Change::Same,
                 Some(_) => Change::Changed,
                 None => Change::Created,
             };
-            collected.files.push(FoundFile {
-                path,
-                bytes,
-                sha256,
+            files.push(FoundFile {
+                path: found.path,
+                bytes: found.bytes,
+                sha256: found.digest,
                 change,
                 emitted,
             });
         }
-        collected.files.sort_by(|one, other| {
-            let place = |file: &FoundFile| wanted.place(file.path.as_str());
-            place(one)
-                .cmp(&place(other))
-                .then_with(|| one.path.as_str().cmp(other.path.as_str()))
-        });
-        Ok(collected)
+        files.sort_by_cached_key(|file| (wanted.place(file.path.as_str()), file.path.as_str().to_owned()));
+        Ok(Collected {
+            files,
+            skipped: walk.skipped,
+            withheld,
+        })
     }
 
     /// The contents of collected files.
-    pub fn read_all(&self, files: &[FoundFile]) -> Result<BTreeMap<String, Vec<u8>>, CollectError> {
+    pub fn read_all(&self, files: &[FoundFile]) -> Result<FileContents, CollectError> {
         let mut contents = BTreeMap::new();
-        let Some(workspace) = self.place(WORKSPACE) else {
+        let Some(root) = &self.root else {
             return Ok(contents);
         };
         for file in files {
             let name = file.path.as_str();
-            let look = |source: io::Error| CollectError::Look {
-                name: name.to_owned(),
-                source,
-            };
-            let from = open_beneath(workspace, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).map_err(look)?;
+            let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
+                .map_err(cannot_look(name))?;
             let mut content = Vec::new();
             // One that grows meanwhile is not what was found.
             let mut from = File::from(from).take(file.bytes + 1);
-            from.read_to_end(&mut content).map_err(look)?;
+            from.read_to_end(&mut content).map_err(cannot_look(name))?;
             contents.insert(name.to_owned(), content);
         }
         Ok(contents)
     }
 
-    /// Copies collected files below `to`: plain, with plain modes, following nothing on either side.
-    pub fn copy_out(&self, files: &[FoundFile], to: &Path) -> Result<(), CollectError> {
-        let Some(workspace) = self.place(WORKSPACE) else {
-            return Ok(());
+    /// Copies collected files below `to`: plain, with plain modes and their holes, following nothing on either side. Answers
+    /// what was not copied because `time` was over.
+    pub fn copy_out(&self, files: &[FoundFile], to: &Path, time: Duration) -> Result<Skipped, CollectError> {
+        let mut late = Skipped::default();
+        let Some(root) = &self.root else {
+            return Ok(late);
         };
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -244,17 +287,34 @@ impl Sandbox {
         };
         std::fs::create_dir_all(to).map_err(failed(to))?;
         let folder = File::open(to).map_err(failed(to))?;
+        let mut reader = Reader::until(Instant::now() + time);
         for file in files {
             let name = file.path.as_str();
-            let look = |source: io::Error| CollectError::Look {
-                name: name.to_owned(),
-                source,
+            if reader.check_time().is_err() {
+                late.add(name, SkipReason::Time);
+                continue;
+            }
+            let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+            let from = File::from(from.map_err(cannot_look(name))?);
+            let extent = Extent::of(&from).map_err(cannot_look(name))?;
+            // One that grew is not what was found.
+            let extent = Extent {
+                length: extent.length.min(file.bytes),
+                stored: extent.stored.min(file.bytes),
             };
-            let from = open_beneath(workspace, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).map_err(look)?;
-            write_in(folder.as_fd(), &file.path, File::from(from)).map_err(failed(&to.join(name)))?;
+            let copied = write_in(folder.as_fd(), &file.path, |to| reader.copy(&from, extent, to));
+            match copied {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => late.add(name, SkipReason::Time),
+                copied => copied.map_err(failed(&to.join(name)))?,
+            }
         }
-        Ok(())
+        Ok(late)
     }
+}
+
+fn cannot_look(name: &str) -> impl FnOnce(io::Error) -> CollectError {
+    let name = name.to_owned();
+    move |source| CollectError::Look { name, source }
 }
 
 fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
@@ -268,8 +328,8 @@ fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> 
     )?)
 }
 
-/// Writes `from` to `name` below `root`, making the folders above it; answers the digest.
-fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: impl Read) -> io::Result<String> {
+/// Makes the plain file `name` below `root`, and the folders above it, and has it filled.
+fn write_in<T>(root: BorrowedFd<'_>, name: &RelPath, fill: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
     let text = name.as_str();
     for (index, _) in text.match_indices('/') {
         let parent = text.get(..index).unwrap_or_default();
@@ -289,177 +349,15 @@ fn write_in(root: BorrowedFd<'_>, name: &RelPath, mut from: impl Read) -> io::Re
             "something else than a plain file is there",
         ));
     }
-    let copied = copy(&mut from, &mut to);
-    if copied.is_err() {
+    let filled = fill(&mut to);
+    if filled.is_err() {
         // Half a file is worse than none. One that cannot be removed either is told by the error that follows.
         let (above, last) = text.rsplit_once('/').unwrap_or((".", text));
         let _ = open_beneath(root, above, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
             .and_then(|folder| Ok(unlinkat(folder, last, AtFlags::empty())?));
     }
-    copied
+    filled
 }
 
-fn copy(from: &mut impl Read, to: &mut File) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let count = from.read(&mut buffer)?;
-        let part = buffer.get(..count).unwrap_or_default();
-        if part.is_empty() {
-            return Ok(hex(&digest.finalize()));
-        }
-        digest.update(part);
-        to.write_all(part)?;
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
-struct Walk<'a> {
-    root: BorrowedFd<'a>,
-    deny: &'a [Glob],
-    found: Vec<(RelPath, u64, String)>,
-    skipped: Vec<(String, &'static str)>,
-    /// Bytes that may still be found: a file with holes can claim more than its place ever held.
-    left: u64,
-}
-
-impl<'a> Walk<'a> {
-    fn new(root: BorrowedFd<'a>, deny: &'a [Glob], quota: u64) -> Walk<'a> {
-        Walk {
-            root,
-            deny,
-            found: Vec::new(),
-            skipped: Vec::new(),
-            left: quota,
-        }
-    }
-
-    fn folder(&mut self, path: &str, depth: usize) -> Result<(), CollectError> {
-        if depth > MOST_DEPTH {
-            self.skipped.push((path.to_owned(), "too deep"));
-            return Ok(());
-        }
-        let look = |source: io::Error| CollectError::Look {
-            name: path.to_owned(),
-            source,
-        };
-        let handle = match open_beneath(self.root, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
-            Ok(handle) => handle,
-            Err(error) if depth > 0 => {
-                let why = if error.kind() == io::ErrorKind::PermissionDenied {
-                    "not readable"
-                } else {
-                    "gone"
-                };
-                self.skipped.push((path.to_owned(), why));
-                return Ok(());
-            }
-            Err(error) => return Err(look(error)),
-        };
-        for entry in Dir::read_from(&handle).map_err(|error| look(error.into()))? {
-            let entry = entry.map_err(|error| look(error.into()))?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            if self.found.len() + self.skipped.len() >= MOST_FILES {
-                self.skipped.push((path.to_owned(), "too many files"));
-                return Ok(());
-            }
-            let below = name.to_string_lossy();
-            let below = if path == "." {
-                below.into_owned()
-            } else {
-                format!("{path}/{below}")
-            };
-            let Ok(relative) = below.parse::<RelPath>() else {
-                self.skipped.push((below, "a name that is not plain text"));
-                continue;
-            };
-            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
-            };
-            self.entry(relative, FileType::from_raw_mode(found.st_mode), depth)?;
-        }
-        Ok(())
-    }
-
-    fn entry(&mut self, path: RelPath, kind: FileType, depth: usize) -> Result<(), CollectError> {
-        if self.deny.iter().any(|glob| glob.hides(&path)) {
-            self.skipped.push((path.as_str().to_owned(), "fs.deny"));
-            return Ok(());
-        }
-        match kind {
-            FileType::Directory => self.folder(path.as_str(), depth + 1),
-            FileType::RegularFile => {
-                self.file(path);
-                Ok(())
-            }
-            FileType::Symlink => {
-                self.skip(&path, "a link");
-                Ok(())
-            }
-            FileType::Fifo
-            | FileType::Socket
-            | FileType::CharacterDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => {
-                self.skip(&path, "not a plain file");
-                Ok(())
-            }
-        }
-    }
-
-    fn skip(&mut self, path: &RelPath, why: &'static str) {
-        self.skipped.push((path.as_str().to_owned(), why));
-    }
-
-    /// A file that cannot be read, or is exchanged for something else while we look, is skipped.
-    fn file(&mut self, path: RelPath) {
-        let opened = open_beneath(
-            self.root,
-            path.as_str(),
-            OFlags::RDONLY | OFlags::NONBLOCK,
-            Mode::empty(),
-        );
-        match opened.and_then(|handle| digest(File::from(handle), self.left)) {
-            Ok(Some((bytes, digest))) => {
-                self.left -= bytes;
-                self.found.push((path, bytes, digest));
-            }
-            Ok(None) => self.skip(&path, "larger than its place"),
-            Err(_) => self.skip(&path, "not readable"),
-        }
-    }
-}
-
-/// Length and digest; `None`: longer than `most`.
-fn digest(mut file: File, most: u64) -> io::Result<Option<(u64, String)>> {
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut digest = Sha256::new();
-    let mut bytes = 0;
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let count = file.read(&mut buffer)?;
-        if count == 0 {
-            return Ok(Some((bytes, hex(&digest.finalize()))));
-        }
-        bytes += count as u64;
-        if bytes > most {
-            return Ok(None);
-        }
-        digest.update(buffer.get(..count).unwrap_or_default());
-    }
-}
+#[cfg(test)]
+mod tests;

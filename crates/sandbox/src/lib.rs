@@ -4,6 +4,7 @@
 //! [`Pool`] keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod clock;
 mod control;
 mod door;
@@ -15,7 +16,10 @@ pub mod folder;
 mod follow;
 mod hold;
 mod interpreter;
+mod issued;
+mod locks;
 mod native;
+mod pinned;
 mod pipe;
 mod pool;
 mod root;
@@ -29,10 +33,16 @@ mod verdict;
 mod watch;
 mod worker;
 
+pub use budget::{
+    Admission, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource, NoPlace, Shortage,
+};
 pub use door::{Answered, Ask, Asked, Door, Refusal};
 pub use execution::{Again, Ended, Network, Output, RunError, Stop, Task, TaskKind, Words};
 pub use feed::{NETWORK_PORT, NETWORK_TRUST};
-pub use files::{Change, CollectError, Collected, FoundFile, PutError};
+pub use files::{
+    Change, CollectError, CollectLimits, Collected, FileContents, FoundFile, PutError, SkipCount, SkipReason, Skipped,
+    Workspace,
+};
 pub use native::{LaunchError, Native, Support, WorkerProgram, lasting_user, remove_group, remove_remains};
 pub use pool::{Pool, PoolCounts, TakeError};
 pub use ringfence_wire::{Diagnostic, Emit, Fault, Language, Outcome, OutcomeKind};

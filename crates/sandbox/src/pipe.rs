@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use crate::door::{Answered, Ask, Asked, Refusal};
+use crate::issued::Issued;
 use crate::tunnel::Tunnel;
 use crate::tunnels::Tunnels;
 
@@ -96,6 +97,7 @@ pub(crate) struct Pipe {
     /// Calls whose bodies are still to come.
     bodies: Bodies<Asked>,
     answers: Letters<ToChild>,
+    issued: Issued,
     outcome: Option<Outcome>,
     tracing: Tracing,
     /// Trace that came and belongs to the next call, or to the end.
@@ -125,6 +127,7 @@ impl Pipe {
             calls: Calls::default(),
             bodies: Bodies::new(),
             answers: Letters::new(Stream::Answered),
+            issued: Issued::default(),
             outcome: None,
             tracing: Tracing::new(0),
             trace: Vec::new(),
@@ -145,6 +148,11 @@ impl Pipe {
     /// How the child says it ended.
     pub(crate) fn take_outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
+    }
+
+    /// What this side refused that call with.
+    pub(crate) fn take_issued(&mut self, call: u32) -> Option<Refusal> {
+        self.issued.take(call)
     }
 
     pub(crate) fn give(&mut self, message: &ToChild) -> Result<(), PipeError> {
@@ -181,7 +189,10 @@ impl Pipe {
         let body = answer.and_then(|text| Body::of(text).map_err(|_| too_large()));
         let (answer, rest) = match body {
             Ok((body, rest)) => (Answer::Result(body), rest),
-            Err(refusal) => (Answer::Refused(refusal.into()), Vec::new()),
+            Err(refusal) => {
+                self.issued.note(number, &refusal);
+                (Answer::Refused(refusal.into()), Vec::new())
+            }
         };
         self.answers.push(ToChild::Return(Return { number, answer }), rest);
     }

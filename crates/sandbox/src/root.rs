@@ -1,11 +1,13 @@
 //! The part of a sandbox's root that is the same for all: programs, a little of `/etc`, devices, `/proc`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ringfence_jail::{Access, Place, Use};
 
 use crate::interpreter;
+use crate::scan::Scanner;
 use crate::spec::{Spec, SpecError};
 
 /// Folders of programs; on hosts where they are links into `/usr` they are the same links inside.
@@ -81,7 +83,11 @@ fn host_or_link(spec: &mut Spec, path: &str) {
 }
 
 /// The Python of this sandbox: the configured one with its prefixes mounted, else the system's, never the caller's.
-pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Option<PathBuf>, SpecError> {
+pub(crate) fn python(
+    spec: &mut Spec,
+    configured: Option<&Path>,
+    scanner: &Scanner<'_>,
+) -> Result<Option<PathBuf>, SpecError> {
     let Some(path) = configured else {
         let known = ["/usr/bin/python3", "/usr/local/bin/python3"];
         return Ok(known.iter().map(PathBuf::from).find(|path| path.exists()));
@@ -95,6 +101,9 @@ pub(crate) fn python(spec: &mut Spec, configured: Option<&Path>) -> Result<Optio
         if prefix.starts_with("/usr") {
             continue;
         }
+        // Its files are not looked through, for libraries need what has a denied name, such as `cacert.pem`.
+        let real = fs::canonicalize(&prefix).map_err(failed)?;
+        scanner.enter(&real).map_err(|error| failed(io::Error::other(error)))?;
         let to = prefix.to_string_lossy().into_owned();
         spec.places.push(Place::Host {
             from: prefix,

@@ -294,10 +294,15 @@ pub(crate) fn leaf_name(number: u32) -> String {
 pub(crate) fn leaf_limits(spec: &Spec) -> LeafLimits {
     LeafLimits {
         memory: spec.memory(),
+        sockets: (spec.limits.memory.get() / SHARE_OF_SOCKETS).max(LEAST_FOR_SOCKETS),
         processes: u64::from(spec.limits.processes) + OWN_PROCESSES,
         cpu_millis: u64::from(spec.limits.cpu.as_millis()),
     }
 }
+
+/// This part of the memory limit may lie in buffers of internet sockets, where the kernel counts those apart.
+const SHARE_OF_SOCKETS: u64 = 4;
+const LEAST_FOR_SOCKETS: u64 = 4 << 20;
 
 /// The engine's own code, stacks and libraries do not count as the program's memory.
 const ENGINE_ROOM: u64 = 256 << 20;

@@ -1,19 +1,37 @@
 //! A look through a host folder before it is shown: what the policy hides, and what the sandbox could not read.
 //!
-//! `fs.deny` is applied here, once, to what comes from the host. A file that appears later in a writable place is the
-//! program's own; it is kept from leaving instead.
+//! `fs.deny` is applied here, once, to what comes from the host: to the whole real path of a mount and to every name below
+//! it. A file that appears later in a writable place is the program's own; it is kept from leaving instead.
 
+mod links;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use ringfence_jail::{HiddenKind, Place};
-use ringfence_policy::{Glob, RelPath};
+use ringfence_policy::{Glob, GlobSet, GlobState};
+use rustix::fs::{Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, accessat, openat, statat};
 use rustix::process::geteuid;
 
+use links::HardLinks;
+
 /// More is not looked through: a policy that shows so much should name a smaller folder.
-const MOST_ENTRIES: usize = 200_000;
+const MAX_ENTRIES: usize = 200_000;
+/// Folders below folders; deeper ones are not looked through.
+const MAX_DEPTH: usize = 128;
+/// More names are not hidden one by one.
+const MAX_HIDDEN: usize = 50_000;
+/// All host folders of one sandbox together take no longer.
+const SCAN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Names that are hidden although nothing has them yet, in the folders nearest to the top.
+const MAX_RESERVED: usize = 512;
+/// A path inside the sandbox is no longer.
+const MAX_PATH: usize = 4_000;
 
 /// Why a folder cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -27,116 +45,355 @@ pub enum ScanError {
     /// A name that is not text.
     #[error("`{}` has a name that is not plain text", path.display())]
     Name { path: PathBuf },
-    /// Too much.
-    #[error("`{}` holds more than {MOST_ENTRIES} entries", path.display())]
+    /// It is itself what the policy hides.
+    #[error("`{}` is hidden by `fs.deny` (`{glob}`)", path.display())]
+    Denied { path: PathBuf, glob: Glob },
+    /// Ringfence's own data or keys.
+    #[error("`{}` lies in a folder with Ringfence's own data or keys, which no sandbox is shown", path.display())]
+    Private { path: PathBuf },
+    /// A socket, pipe or device.
+    #[error("`{}` is neither a folder nor a plain file", path.display())]
+    Kind { path: PathBuf },
+    /// Another file system is mounted below it.
+    #[error("`{}` is mounted below `{}`, where names cannot be hidden", inner.display(), path.display())]
+    MountBelow { path: PathBuf, inner: PathBuf },
+    /// Too many entries.
+    #[error("`{}` holds more than {MAX_ENTRIES} entries", path.display())]
     TooMany { path: PathBuf },
+    /// Too many names to hide.
+    #[error("`{}` holds more than {MAX_HIDDEN} names that are hidden", path.display())]
+    TooManyHidden { path: PathBuf },
+    /// Too deep.
+    #[error("`{}` lies deeper than {MAX_DEPTH} folders", path.display())]
+    TooDeep { path: PathBuf },
+    /// It takes too long.
+    #[error("looking through `{}` takes longer than {} seconds", path.display(), SCAN_TIMEOUT.as_secs())]
+    TooSlow { path: PathBuf },
 }
 
-/// What must be covered of `from`, which will be seen as `to`.
-pub(crate) fn folder(from: &Path, to: &str, deny: &[Glob]) -> Result<Vec<Place>, ScanError> {
-    let mut scan = Scan {
-        root: from,
-        to,
-        deny,
-        hidden: Vec::new(),
-        entries: 0,
-        as_stranger: geteuid().is_root(),
-    };
-    let found = fs::metadata(from).map_err(|source| ScanError::Look {
-        path: from.to_owned(),
-        source,
-    })?;
-    scan.check_readable(from, &found)?;
-    if found.is_dir() {
-        scan.walk(from)?;
-    }
-    Ok(scan.hidden)
+/// What of the host is shown, as its own or as a folder without some names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// A plain file.
+    File,
+    /// A folder, and the paths below it that are not there.
+    Folder { hidden: BTreeSet<String> },
 }
 
-struct Scan<'a> {
-    root: &'a Path,
-    to: &'a str,
-    deny: &'a [Glob],
-    hidden: Vec<Place>,
+/// Looks through the host folders of one sandbox: entries and time are counted for all of them together.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    globs: GlobSet<'a>,
+    /// Folders that globs without a leading `**` are relative to.
+    anchors: Vec<PathBuf>,
     entries: usize,
-    /// As root the sandbox is a user of its own, to whom only what everybody may read is readable.
-    as_stranger: bool,
+    deadline: Instant,
 }
 
-impl Scan<'_> {
-    fn walk(&mut self, folder: &Path) -> Result<(), ScanError> {
-        let look = |source| ScanError::Look {
-            path: folder.to_owned(),
-            source,
-        };
-        for entry in fs::read_dir(folder).map_err(look)? {
-            let path = entry.map_err(look)?.path();
-            self.entries += 1;
-            if self.entries > MOST_ENTRIES {
-                return Err(ScanError::TooMany {
-                    path: self.root.to_owned(),
+impl<'a> Scanner<'a> {
+    /// A scanner for `deny`, which is relative to each of `folders` that exist.
+    pub(crate) fn new<'p>(deny: &'a [Glob], folders: impl Iterator<Item = &'p Path>) -> Scanner<'a> {
+        Scanner {
+            globs: GlobSet::new(deny),
+            anchors: folders.filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
+            entries: 0,
+            deadline: Instant::now() + SCAN_TIMEOUT,
+        }
+    }
+
+    /// The state of the globs in `real`, a path without links; refused where one of them hides it or a folder above it.
+    pub(crate) fn enter(&self, real: &Path) -> Result<GlobState, ScanError> {
+        let mut at = PathBuf::from("/");
+        let mut state = self.globs.above_all();
+        for component in real.components() {
+            let Component::Normal(name) = component else { continue };
+            if self.anchors.contains(&at) {
+                state = self.globs.at_mount(&state);
+            }
+            let named = ScanError::Name { path: real.to_owned() };
+            let name = plain_name(name.to_str()).ok_or(named)?;
+            let glob = self.globs.hidden_by(&state, name);
+            state = self.globs.enter(&state, name);
+            at.push(name);
+            if is_private(CWD, &at) {
+                return Err(ScanError::Private { path: real.to_owned() });
+            }
+            if let Some(glob) = glob.or_else(|| self.globs.hides_all(&state)) {
+                return Err(ScanError::Denied {
+                    path: real.to_owned(),
+                    glob: glob.clone(),
                 });
             }
-            self.entry(&path)?;
+        }
+        Ok(self.globs.at_mount(&state))
+    }
+
+    /// What is shown of `real`, a path without links.
+    pub(crate) fn look(&mut self, real: &Path) -> Result<Shown, ScanError> {
+        let state = self.enter(real)?;
+        let look = |source: rustix::io::Errno| ScanError::Look {
+            path: real.to_owned(),
+            source: source.into(),
+        };
+        let found = statat(CWD, real, AtFlags::SYMLINK_NOFOLLOW).map_err(look)?;
+        let mut walk = Walk {
+            root: real,
+            hidden: BTreeSet::new(),
+            reserved: Vec::new(),
+            links: HardLinks::default(),
+            as_stranger: geteuid().is_root(),
+            scanner: self,
+        };
+        walk.check_readable(CWD, (real.as_os_str().as_encoded_bytes(), real), &found)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Ok(Shown::File),
+            FileType::Directory => {
+                refuse_mounts_below(real)?;
+                let folder = openat(CWD, real, FOLDER, Mode::empty()).map_err(look)?;
+                walk.folder(&folder, &mut String::new(), &state, 0)?;
+                Ok(Shown::Folder { hidden: walk.finish() })
+            }
+            FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Err(ScanError::Kind { path: real.to_owned() }),
+        }
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+struct Walk<'s, 'a> {
+    root: &'s Path,
+    hidden: BTreeSet<String>,
+    /// Names that nothing has yet, with the depth of their folder.
+    reserved: Vec<(usize, String)>,
+    links: HardLinks,
+    /// As root the sandbox is a user of its own, to whom only what everybody may read is readable.
+    as_stranger: bool,
+    scanner: &'s mut Scanner<'a>,
+}
+
+impl Walk<'_, '_> {
+    /// Looks through one folder; `path` is where it is below the root, and is the same again afterwards.
+    fn folder(
+        &mut self,
+        folder: &OwnedFd,
+        path: &mut String,
+        state: &GlobState,
+        depth: usize,
+    ) -> Result<(), ScanError> {
+        if depth > MAX_DEPTH || path.len() > MAX_PATH {
+            return Err(ScanError::TooDeep { path: self.whole(path) });
+        }
+        self.reserve(path, state, depth);
+        let entries = Dir::read_from(folder).map_err(|error| self.unseen(path, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| self.unseen(path, error))?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            self.count(path)?;
+            let Some(name) = plain_name(name.to_str().ok()) else {
+                let name = name.to_string_lossy();
+                return Err(ScanError::Name {
+                    path: self.whole(path).join(name.as_ref()),
+                });
+            };
+            let above = path.len();
+            if above > 0 {
+                path.push('/');
+            }
+            path.push_str(name);
+            self.entry(folder, (name, path), state, depth)?;
+            path.truncate(above);
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path) -> Result<(), ScanError> {
-        let found = fs::symlink_metadata(path).map_err(|source| ScanError::Look {
-            path: path.to_owned(),
-            source,
-        })?;
-        if found.is_symlink() {
-            // What it points at is judged under its own name, or is not in the sandbox at all.
-            return Ok(());
+    fn entry(
+        &mut self,
+        folder: &OwnedFd,
+        (name, path): (&str, &mut String),
+        state: &GlobState,
+        depth: usize,
+    ) -> Result<(), ScanError> {
+        let found = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(rustix::io::Errno::NOENT) => return Ok(()),
+            found => found.map_err(|error| self.unseen(path, error))?,
+        };
+        let kind = FileType::from_raw_mode(found.st_mode);
+        let hidden = self.scanner.globs.hidden_by(state, name).is_some();
+        if kind == FileType::Directory {
+            let inside = self.scanner.globs.enter(state, name);
+            if hidden || self.scanner.globs.hides_all(&inside).is_some() || is_private(folder, Path::new(name)) {
+                self.links.deny_below(folder, name, &mut self.scanner.entries);
+                self.count(path)?;
+                return self.hide(path);
+            }
+            self.check_readable(folder, (name.as_bytes(), &self.whole(path)), &found)?;
+            let opened = openat(folder, name, FOLDER, Mode::empty()).map_err(|error| self.unseen(path, error))?;
+            return self.folder(&opened, path, &inside, depth + 1);
         }
-        let below = path.strip_prefix(self.root).unwrap_or(path);
-        let text = below
-            .to_str()
-            .ok_or_else(|| ScanError::Name { path: path.to_owned() })?;
-        let relative: RelPath = text.parse().map_err(|_| ScanError::Name { path: path.to_owned() })?;
-        // A socket, a pipe or a device is a way to whoever is at its other end, whatever its mount says.
-        let plain = found.is_dir() || found.is_file();
-        if !plain || self.is_hidden(&relative, found.is_dir()) {
-            let kind = if found.is_dir() {
-                HiddenKind::Folder
-            } else {
-                HiddenKind::File
-            };
-            self.hidden.push(Place::Hidden {
-                path: format!("{}/{text}", self.to),
-                kind,
+        if kind == FileType::RegularFile {
+            self.links.add(&found, path, hidden);
+        }
+        // A socket, a pipe or a device is a way to whoever is at its other end, whatever its mount says. What a link
+        // points at is judged under its own name, or is not in the sandbox at all.
+        match kind {
+            _ if hidden => self.hide(path),
+            FileType::Symlink => Ok(()),
+            FileType::RegularFile => self.check_readable(folder, (name.as_bytes(), &self.whole(path)), &found),
+            FileType::Directory
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => self.hide(path),
+        }
+    }
+
+    fn hide(&mut self, path: &str) -> Result<(), ScanError> {
+        self.hidden.insert(path.to_owned());
+        if self.hidden.len() > MAX_HIDDEN {
+            return Err(ScanError::TooManyHidden {
+                path: self.root.to_owned(),
             });
-            return Ok(());
         }
-        self.check_readable(path, &found)?;
-        if found.is_dir() { self.walk(path) } else { Ok(()) }
+        Ok(())
     }
 
-    /// A folder whose every content is hidden is hidden itself.
-    fn is_hidden(&self, path: &RelPath, folder: bool) -> bool {
-        let inside = folder
-            .then(|| format!("{}/any name", path.as_str()).parse::<RelPath>().ok())
-            .flatten();
-        self.deny
-            .iter()
-            .any(|glob| glob.hides(path) || inside.as_ref().is_some_and(|inside| glob.hides(inside)))
-    }
-
-    fn check_readable(&self, path: &Path, found: &fs::Metadata) -> Result<(), ScanError> {
-        let wanted = if found.is_dir() { 0o5 } else { 0o4 };
-        let readable = if self.as_stranger {
-            found.mode() & wanted == wanted
+    /// Notes the names that are hidden here by their very text, so that what the host makes later is not there either.
+    fn reserve(&mut self, path: &str, state: &GlobState, depth: usize) {
+        // Folders far down would be too many; a folder's own depth is what orders them in the end.
+        if depth > 3 || self.reserved.len() >= 8 * MAX_RESERVED {
+            return;
+        }
+        let above = if path.is_empty() {
+            String::new()
         } else {
-            rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok()
+            format!("{path}/")
+        };
+        let names = self.scanner.globs.known_names(state);
+        let names = names.into_iter().map(|name| (depth, format!("{above}{name}")));
+        self.reserved.extend(names);
+    }
+
+    /// Everything that is hidden: by its name, by another name of the same file, and what is not there yet.
+    fn finish(mut self) -> BTreeSet<String> {
+        self.hidden.extend(self.links.other_names());
+        self.reserved.sort_by_key(|(depth, _)| *depth);
+        let reserved = self.reserved.into_iter().take(MAX_RESERVED).map(|(_, path)| path);
+        self.hidden.extend(reserved);
+        self.hidden
+    }
+
+    fn count(&mut self, path: &str) -> Result<(), ScanError> {
+        self.scanner.entries += 1;
+        if self.scanner.entries > MAX_ENTRIES {
+            return Err(ScanError::TooMany {
+                path: self.root.to_owned(),
+            });
+        }
+        if Instant::now() > self.scanner.deadline {
+            return Err(ScanError::TooSlow { path: self.whole(path) });
+        }
+        Ok(())
+    }
+
+    fn check_readable(&self, folder: impl AsFd, (name, whole): (&[u8], &Path), found: &Stat) -> Result<(), ScanError> {
+        let wanted = if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            0o5
+        } else {
+            0o4
+        };
+        let readable = if self.as_stranger {
+            found.st_mode & wanted == wanted
+        } else if found.st_uid == geteuid().as_raw() {
+            found.st_mode >> 6 & wanted == wanted
+        } else {
+            accessat(folder, name, Access::READ_OK, AtFlags::empty()).is_ok()
         };
         if readable {
             Ok(())
         } else {
-            Err(ScanError::Unreadable { path: path.to_owned() })
+            Err(ScanError::Unreadable { path: whole.to_owned() })
         }
     }
+
+    fn whole(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    fn unseen(&self, path: &str, error: rustix::io::Errno) -> ScanError {
+        ScanError::Look {
+            path: self.whole(path),
+            source: error.into(),
+        }
+    }
+}
+
+/// Whether a folder is a data folder or a configuration folder of Ringfence's: journals, keys, vaults and other sessions' files are in them.
+fn is_private(above: impl AsFd, folder: &Path) -> bool {
+    const JOURNAL: &str = "ringfence.db";
+    const KEYS: &str = "vault.key";
+    const CONFIGURATION: &str = "ringfence";
+    let has = |name: &str| statat(above.as_fd(), folder.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    has(JOURNAL) || folder.file_name().is_some_and(|name| name == CONFIGURATION) && has(KEYS)
+}
+
+/// A name that a glob can be compared with.
+fn plain_name(name: Option<&str>) -> Option<&str> {
+    name.filter(|name| !name.chars().any(char::is_control))
+}
+
+/// A mount below a folder would show what lies beneath it, or nothing at all, once names of the folder are hidden.
+fn refuse_mounts_below(folder: &Path) -> Result<(), ScanError> {
+    const TABLE: &str = "/proc/self/mountinfo";
+    let table = fs::read(TABLE).map_err(|source| ScanError::Look {
+        path: TABLE.into(),
+        source,
+    })?;
+    match mount_below(&table, folder) {
+        Some(inner) => Err(ScanError::MountBelow {
+            path: folder.to_owned(),
+            inner,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The first mount point of a `mountinfo` table that lies below `folder`.
+fn mount_below(table: &[u8], folder: &Path) -> Option<PathBuf> {
+    const MOUNT_POINT: usize = 4;
+    let points = table
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(MOUNT_POINT));
+    let mut points = points.map(|point| PathBuf::from(OsString::from_vec(unescaped(point))));
+    points.find(|point| point != folder && point.starts_with(folder))
+}
+
+/// A field of the table: blanks and backslashes in it are written as three octal digits.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        plain.push(code.unwrap_or(*first));
+        rest = if code.is_some() {
+            after.get(3..).unwrap_or_default()
+        } else {
+            after
+        };
+    }
+    plain
 }
 
 #[cfg(test)]

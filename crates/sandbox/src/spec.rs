@@ -1,7 +1,8 @@
 //! What a sandbox is to be, compiled from a policy: the same spec gives the same place.
 
+mod error;
+
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,8 +10,10 @@ use ringfence_jail::{Access, Place, Programs, Use};
 use ringfence_policy::{self as policy, Policy};
 
 use crate::root;
-use crate::scan::{self, ScanError};
+use crate::scan::{Scanner, Shown};
 use crate::tree::Held;
+
+pub use error::SpecError;
 
 /// Writable places up to this size are memory; larger ones are folders on disk.
 const MOST_IN_MEMORY: u64 = 256 << 20;
@@ -98,42 +101,6 @@ pub(crate) enum WritableKind {
     Folder,
     /// A folder that outlives the sandbox: a watch holds the quota.
     Kept,
-    /// A folder of the user's own: no quota but the file size.
-    Host,
-}
-
-/// Why a policy cannot become a place here.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    /// A host folder that does not exist or cannot be looked at.
-    #[error("cannot use `{}` for `{to}`", path.display())]
-    From {
-        /// Which.
-        path: PathBuf,
-
-        /// Where it is inside.
-        to: String,
-
-        /// Why.
-        source: io::Error,
-    },
-    /// What is in a host folder.
-    #[error(transparent)]
-    Scan(#[from] ScanError),
-    /// A place on disk without a place to make it.
-    #[error("`{path}` is larger than memory allows, and no folder was given for it")]
-    NoFolder {
-        /// Which.
-        path: String,
-    },
-    /// The configured interpreter.
-    #[error("cannot use `{}` as Python", path.display())]
-    Python {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 /// By which mechanism a rule is held.
@@ -195,11 +162,12 @@ impl Spec {
             digest: String::new(),
         };
         root::system(&mut spec);
+        let mut scanner = Scanner::new(&policy.fs().deny, policy.shown_folders());
         for mount in &policy.fs().mounts {
-            spec.mount(mount, &policy.fs().deny, options)?;
+            spec.mount(mount, &mut scanner, options)?;
         }
         // After the mounts, for its folder may lie below one of them.
-        spec.python = root::python(&mut spec, options.python.as_deref())?;
+        spec.python = root::python(&mut spec, options.python.as_deref(), &scanner)?;
         let shared = Place::Memory {
             to: "/dev/shm".to_owned(),
             bytes: SHARED_MEMORY,
@@ -293,7 +261,7 @@ impl Spec {
             .saturating_add(in_memory.map(|place| place.quota).sum())
     }
 
-    fn mount(&mut self, mount: &policy::Mount, deny: &[policy::Glob], options: &Options) -> Result<(), SpecError> {
+    fn mount(&mut self, mount: &policy::Mount, scanner: &mut Scanner<'_>, options: &Options) -> Result<(), SpecError> {
         let to = mount.path.as_str().to_owned();
         let quota = mount.quota.map_or(DEFAULT_QUOTA, policy::Bytes::get);
         let access = match mount.access {
@@ -301,7 +269,7 @@ impl Spec {
             policy::Access::Write => Access::Write,
         };
         if let Some(from) = &mount.from {
-            return self.mount_host(from, to, access, deny);
+            return self.mount_host(from, to, access, scanner);
         }
         if access == Access::Read {
             let empty = Place::Memory {
@@ -340,25 +308,38 @@ impl Spec {
         Ok(())
     }
 
-    fn mount_host(&mut self, from: &Path, to: String, access: Access, deny: &[policy::Glob]) -> Result<(), SpecError> {
+    /// Shows something of the host's: whoever asks for it, what `fs.deny` names is not there.
+    fn mount_host(
+        &mut self,
+        from: &Path,
+        to: String,
+        access: Access,
+        scanner: &mut Scanner<'_>,
+    ) -> Result<(), SpecError> {
         let failed = |source| SpecError::From {
             path: from.to_owned(),
             to: to.clone(),
             source,
         };
-        let real = fs::canonicalize(from).map_err(failed)?;
-        let hidden = scan::folder(&real, &to, deny)?;
-        self.shows_host = true;
-        self.places.push(Place::Host {
-            from: real,
-            to: to.clone(),
-            access,
-        });
-        self.places.extend(hidden);
-        match access {
-            Access::Read => self.uses.push((to, Use::Programs)),
-            Access::Write => self.add_writable(&to, u64::MAX, WritableKind::Host),
+        if access == Access::Write {
+            let path = from.to_owned();
+            return Err(SpecError::Writable { path, to });
         }
+        let real = fs::canonicalize(from).map_err(failed)?;
+        self.places.push(match scanner.look(&real)? {
+            Shown::File => Place::Host {
+                from: real,
+                to: to.clone(),
+                access,
+            },
+            Shown::Folder { hidden } => Place::Shown {
+                from: real,
+                to: to.clone(),
+                hidden: hidden.into_iter().collect(),
+            },
+        });
+        self.shows_host = true;
+        self.uses.push((to, Use::Programs));
         Ok(())
     }
 

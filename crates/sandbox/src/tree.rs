@@ -1,14 +1,17 @@
 //! What can be counted without control groups: processes below the first one, and bytes below a folder.
 
-use std::ffi::OsStr;
+use std::collections::HashMap;
+use std::ffi::{CStr, OsStr};
 use std::fs;
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use crate::pinned::FileId;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, chmod, fstat, openat, openat2, statat};
+use rustix::io::Errno;
 
 /// What all processes of a sandbox use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +20,8 @@ pub(crate) struct Totals {
     /// Memory, shared pages by their share.
     pub(crate) memory: u64,
     pub(crate) cpu: Duration,
+    /// There are so many mappings that their list is not read to its end.
+    pub(crate) too_many_mappings: bool,
 }
 
 impl Totals {
@@ -26,30 +31,84 @@ impl Totals {
             processes: self.processes.max(other.processes),
             memory: self.memory.max(other.memory),
             cpu: self.cpu.max(other.cpu),
+            too_many_mappings: self.too_many_mappings || other.too_many_mappings,
         }
+    }
+}
+
+/// What the kernel keeps for one mapping of a process.
+const MAPPING_BYTES: u64 = 256;
+/// More mappings in one sandbox are too much whatever the limit: reading their list would take too long.
+const MAX_MAPPINGS: u64 = 131_072;
+
+/// Memory of several processes, while it is added up.
+#[derive(Debug, Default)]
+struct MemorySum {
+    own: u64,
+    mappings: u64,
+    /// Extents of shared memory without a file, by its number: it is there once, however many have it, and also where none of them looks
+    /// at it.
+    shared: HashMap<u64, u64>,
+}
+
+impl MemorySum {
+    fn bytes(&self) -> u64 {
+        let shared = self
+            .shared
+            .values()
+            .fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        self.own
+            .saturating_add(shared)
+            .saturating_add(self.mappings * MAPPING_BYTES)
     }
 }
 
 /// Adds up the processes below `first`, which is not counted. One that ends while we look is left out.
 pub(crate) fn totals(first: i32) -> Totals {
     let mut totals = Totals::default();
-    let mut waiting = children(first);
-    while let Some(pid) = waiting.pop() {
+    let mut sum = MemorySum::default();
+    for pid in below(first) {
         totals.processes += threads(pid);
-        totals.memory += memory(pid).unwrap_or(0);
+        if sum.mappings <= MAX_MAPPINGS {
+            // A process whose first thread has ended is read through another of its threads.
+            let mut folders = std::iter::once(PathBuf::from(format!("/proc/{pid}"))).chain(tasks(pid));
+            let _ = folders.find_map(|folder| add_memory(&folder, &mut sum));
+        }
         totals.cpu += cpu(pid).unwrap_or_default();
-        waiting.extend(children(pid));
     }
+    totals.memory = sum.bytes();
+    totals.too_many_mappings = sum.mappings > MAX_MAPPINGS;
     totals
 }
 
+/// `None` for what went away with its process or was closed.
+pub(crate) fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::SRCH)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The folders of a process's threads.
+pub(crate) fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).ok();
+    entries.into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// The processes below `first`.
+pub(crate) fn below(first: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut waiting = children(first);
+    while let Some(pid) = waiting.pop() {
+        found.push(pid);
+        waiting.extend(children(pid));
+    }
+    found
+}
+
 fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let lists = tasks
-        .flatten()
-        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let lists = tasks(pid).filter_map(|task| fs::read_to_string(task.join("children")).ok());
     lists
         .flat_map(|list| {
             list.split_whitespace()
@@ -60,17 +119,44 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 fn threads(pid: i32) -> usize {
-    fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count)
+    tasks(pid).count().max(1)
 }
 
-fn memory(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    line.trim()
-        .trim_end_matches(" kB")
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib * 1024)
+/// Memory of the process or thread in `folder`. Files in memory are their places', and pages of other files are the kernel's to take back.
+fn add_memory(folder: &Path, sum: &mut MemorySum) -> Option<()> {
+    let text = fs::read_to_string(folder.join("smaps_rollup")).ok()?;
+    let part = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(kib * 1024)
+    };
+    let own = match part("Pss_Anon:") {
+        Some(own) => own,
+        None => part("Pss:")?,
+    };
+    sum.own = sum.own.saturating_add(own);
+    let maps = BufReader::new(fs::File::open(folder.join("maps")).ok()?);
+    for line in maps.lines().map_while(Result::ok) {
+        sum.mappings += 1;
+        if sum.mappings > MAX_MAPPINGS {
+            break;
+        }
+        if let Some((number, bytes)) = shared_memory(&line) {
+            let known = sum.shared.entry(number).or_default();
+            *known = bytes.max(*known);
+        }
+    }
+    Some(())
+}
+
+/// Number and extent of shared memory that has no file.
+fn shared_memory(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.strip_suffix(" /dev/zero (deleted)")?.split_whitespace();
+    let (from, to) = fields.next()?.split_once('-')?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let offset = number(fields.nth(1)?)?;
+    let bytes = number(to)?.checked_sub(number(from)?)?.saturating_add(offset);
+    Some((fields.nth(1)?.parse().ok()?, bytes))
 }
 
 fn cpu(pid: i32) -> Option<Duration> {
@@ -137,6 +223,13 @@ impl Held {
 /// What is below `folder`, without following links; stops when it is more than `most`. What cannot be looked into counts as
 /// too much: a program must not be able to hide its files from the quota.
 pub(crate) fn folder_use(folder: BorrowedFd<'_>, most: Held) -> io::Result<Held> {
+    folder_files(folder, most, &mut HashMap::new())
+}
+
+/// The same, and each file that was met with its bytes.
+pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashMap<FileId, u64>) -> io::Result<Held> {
+    let itself = fstat(folder)?;
+    files.insert((itself.st_dev, itself.st_ino), 0);
     let mut held = Held::default();
     let mut waiting = vec![PathBuf::from(".")];
     while let Some(path) = waiting.pop() {
@@ -144,7 +237,7 @@ pub(crate) fn folder_use(folder: BorrowedFd<'_>, most: Held) -> io::Result<Held>
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let handle = match openat2(folder, &path, flags, Mode::empty(), beneath) {
             Ok(handle) => handle,
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => continue,
+            Err(Errno::NOENT | Errno::NOTDIR) => continue,
             Err(_) => return Ok(Held::UNKNOWN),
         };
         for entry in Dir::read_from(&handle)? {
@@ -157,16 +250,40 @@ pub(crate) fn folder_use(folder: BorrowedFd<'_>, most: Held) -> io::Result<Held>
                 continue;
             };
             let bytes = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
-            held = held.and(Held { bytes, files: 1 });
+            // A file with several names has its bytes once.
+            let is_new = files.insert((found.st_dev, found.st_ino), bytes).is_none();
+            held = held.and(Held {
+                bytes: if is_new { bytes } else { 0 },
+                files: 1,
+            });
             if held.exceeds(&most) {
                 return Ok(held);
             }
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+                if found.st_mode & OWNER_LOOKS != OWNER_LOOKS && open_to_owner(&handle, name).is_err() {
+                    return Ok(Held::UNKNOWN);
+                }
                 waiting.push(path.join(OsStr::from_bytes(name.to_bytes())));
             }
         }
     }
     Ok(held)
+}
+
+/// What lets a folder's owner list and enter it.
+const OWNER_LOOKS: u32 = 0o500;
+
+/// Lets its owner look into a folder again: what is in it counts, and as an ordinary user the host sees no more than its owner. Nobody else gains
+/// anything.
+fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = openat(above, name, flags, Mode::empty())?;
+    let mode = Mode::from_raw_mode((fstat(&handle)?.st_mode & 0o7777) | OWNER_LOOKS);
+    // By number: a handle that only names a folder cannot be changed itself.
+    Ok(chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), mode)?)
 }
 
 /// Whether what is below `folder` is plain files alone: no programs, no second names, no folder with nothing in it.

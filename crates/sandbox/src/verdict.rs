@@ -73,8 +73,10 @@ pub struct Usage {
     pub wall: Duration,
     /// Processor time of all its processes.
     pub cpu: Duration,
-    /// Most memory at one time.
+    /// Most memory at one time, files in memory not counted.
     pub peak_memory: u64,
+    /// The most that its files in memory came to.
+    pub peak_tmpfs: u64,
 }
 
 /// Something the program tried and was refused by the host.

@@ -1,13 +1,18 @@
 //! Limits that the kernel does not end a program for: looked at every tick, and once more at the end.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use ringfence_jail::cgroup::{Leaf, Usage};
+use ringfence_jail::cgroup::{Leaf, Memory, Usage};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task;
 
 use crate::execution::RunError;
+use crate::locks::RecordLocks;
 use crate::native::space;
+use crate::pinned::{self, Buffers, DeletedFiles, DescriptorOwners, DiskGrowth, FileId};
 use crate::running::Sandbox;
 use crate::spec::{Writable, WritableKind};
 use crate::tree::{self, Held};
@@ -22,6 +27,7 @@ pub(crate) struct Counted {
     pub(crate) limit: Option<Limit>,
     pub(crate) cpu: Duration,
     pub(crate) peak_memory: u64,
+    pub(crate) peak_tmpfs: u64,
 }
 
 /// Looks at one execution.
@@ -32,6 +38,14 @@ pub(crate) struct Watch {
     processes: usize,
     seen: tree::Totals,
     cpu: Duration,
+    /// The most memory that was seen, files in memory not counted.
+    program: u64,
+    /// The most that files in memory were seen to come to, and what they came to at first.
+    tmpfs: u64,
+    tmpfs_at_first: u64,
+    locks: RecordLocks,
+    deleted: DeletedFiles,
+    growth: DiskGrowth,
     /// The least that each place held since the execution began, where that may be more than its quota.
     lowest: Vec<Held>,
     /// When places on disk are looked at again: looking takes time too.
@@ -41,15 +55,29 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(sandbox: &Sandbox) -> Watch {
         let limits = &sandbox.spec.limits;
+        let held: Vec<Option<Held>> = sandbox
+            .places()
+            .map(|(place, handle)| at_first(place, handle))
+            .collect();
+        let bytes = |held: &Option<Held>| held.map_or(u64::MAX, |held| held.bytes);
+        let counted = held.iter().map(bytes).fold(0, u64::saturating_add);
         Watch {
             cpu_time: limits.cpu_time,
             memory: limits.memory.get(),
             processes: usize::try_from(limits.processes).unwrap_or(usize::MAX),
             seen: tree::Totals::default(),
             cpu: Duration::ZERO,
+            program: 0,
+            tmpfs: 0,
+            tmpfs_at_first: in_memory(sandbox),
+            locks: RecordLocks::new(),
+            deleted: DeletedFiles::default(),
+            // Where the file systems cannot be asked now, all that they hold later counts as grown.
+            growth: DiskGrowth::new(in_use_on_disk(sandbox).unwrap_or(0), counted),
             lowest: sandbox
                 .places()
-                .map(|(place, handle)| at_first(place, handle))
+                .zip(held)
+                .map(|((place, _), held)| lowest_at_first(place, held))
                 .collect(),
             next: Instant::now(),
         }
@@ -61,26 +89,75 @@ impl Watch {
             Some(leaf) => {
                 let usage = leaf.usage()?;
                 self.cpu = usage.cpu.unwrap_or_else(|| tree::totals(sandbox.pid()).cpu);
-                self.judge(&usage)
+                match self.judge(&usage) {
+                    Some(limit) => Some(limit),
+                    None => self.look_at_memory(sandbox, leaf, &usage)?,
+                }
             }
-            None => self.look_at_processes(sandbox),
+            None => run_blocking(|| self.look_at_processes(sandbox))?,
         };
         match limit {
             Some(limit) => Ok(Some(limit)),
+            None if has_places_on_disk(sandbox) => {
+                run_blocking(|| self.look_at_places(sandbox)).map_err(RunError::Watch)
+            }
             None => self.look_at_places(sandbox).map_err(RunError::Watch),
         }
+    }
+
+    /// The group's own limit leaves room for files in memory: what of that room is used for anything else is seen here.
+    fn look_at_memory(&mut self, sandbox: &Sandbox, leaf: &Leaf, usage: &Usage) -> Result<Option<Limit>, RunError> {
+        if self.locks.is_due() {
+            run_blocking(|| self.locks.update(sandbox.pid())).map_err(RunError::Watch)?;
+        }
+        if self.locks.are_too_many() {
+            self.program = self.program.max(self.locks.bytes());
+            return Ok(Some(Limit::Memory));
+        }
+        let sockets = pinned::sockets(sandbox, Buffers::Grouped).map_err(RunError::Watch)?;
+        let uncounted = sockets.saturating_add(self.locks.bytes());
+        if uncounted == 0 && usage.peak_memory.is_some_and(|peak| peak <= self.memory) {
+            return Ok(None);
+        }
+        let tmpfs = in_memory(sandbox);
+        self.tmpfs = self.tmpfs.max(tmpfs);
+        let Some(mut memory) = leaf.memory()? else {
+            return Ok((uncounted > self.memory).then_some(Limit::Memory));
+        };
+        if used(&memory, tmpfs, uncounted) > self.memory && memory.reclaimable.is_none() {
+            // What of the kernel's own part it can do without is not the program's.
+            leaf.reclaim();
+            memory = leaf.memory()?.unwrap_or_default();
+        }
+        let used = used(&memory, tmpfs, uncounted);
+        self.program = self.program.max(used);
+        Ok((used > self.memory).then_some(Limit::Memory))
     }
 
     fn look_at_places(&mut self, sandbox: &Sandbox) -> io::Result<Option<Limit>> {
         let begun = Instant::now();
         let on_disk = begun >= self.next;
+        let (mut named, mut held_on_disk, mut most_on_disk) = (HashMap::new(), 0u64, 0u64);
         for ((place, handle), lowest) in sandbox.places().zip(&mut self.lowest) {
             if !place.is_on_disk() || on_disk {
-                let (limit, held) = look_at_place(place, handle, *lowest)?;
+                let (limit, held) = look_at_place(place, handle, *lowest, &mut named)?;
                 if limit.is_some() {
                     return Ok(limit);
                 }
+                if place.is_on_disk() {
+                    held_on_disk = held_on_disk.saturating_add(held.bytes);
+                    most_on_disk = most_on_disk.saturating_add(place.most().most(*lowest).bytes);
+                }
                 *lowest = lowest.least(held);
+            }
+        }
+        if on_disk && !named.is_empty() {
+            let owners = DescriptorOwners::below(sandbox.pid())?;
+            let deleted = self.deleted.count(&owners, named, most_on_disk);
+            let counted = held_on_disk.saturating_add(deleted.bytes);
+            let bound = self.growth.bound(in_use_on_disk(sandbox)?, counted, deleted.visibility);
+            if bound > most_on_disk {
+                return Ok(Some(Limit::Disk));
             }
         }
         if on_disk {
@@ -96,32 +173,40 @@ impl Watch {
 
     /// The same after the end, with what was used.
     pub(crate) fn counted(&self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<Counted, RunError> {
+        let tmpfs = in_memory(sandbox).max(self.tmpfs);
+        let grown = tmpfs.saturating_sub(self.tmpfs_at_first);
         let (limit, cpu, peak_memory) = match leaf {
             Some(leaf) => {
                 let usage = leaf.usage()?;
                 (
                     self.judge(&usage),
                     usage.cpu.unwrap_or_default(),
-                    usage.peak_memory.unwrap_or_default(),
+                    usage
+                        .peak_memory
+                        .unwrap_or_default()
+                        .saturating_sub(grown)
+                        .max(self.program),
                 )
             }
             None => (self.judge_seen(), self.seen.cpu, self.seen.memory),
         };
         let limit = match limit {
             Some(limit) => Some(limit),
+            None if has_places_on_disk(sandbox) => run_blocking(|| self.last_look(sandbox)).map_err(RunError::Watch)?,
             None => self.last_look(sandbox).map_err(RunError::Watch)?,
         };
         Ok(Counted {
             limit,
             cpu,
             peak_memory,
+            peak_tmpfs: tmpfs,
         })
     }
 
     /// After the end every place is looked at, whenever that was done last.
     fn last_look(&self, sandbox: &Sandbox) -> io::Result<Option<Limit>> {
         for ((place, handle), lowest) in sandbox.places().zip(&self.lowest) {
-            let (limit, _) = look_at_place(place, handle, *lowest)?;
+            let (limit, _) = look_at_place(place, handle, *lowest, &mut HashMap::new())?;
             if limit.is_some() {
                 return Ok(limit);
             }
@@ -142,10 +227,17 @@ impl Watch {
     }
 
     /// Without control groups: everything below the first process, added up.
-    fn look_at_processes(&mut self, sandbox: &Sandbox) -> Option<Limit> {
-        self.note_processes(sandbox);
+    fn look_at_processes(&mut self, sandbox: &Sandbox) -> Result<Option<Limit>, RunError> {
+        let sockets = pinned::sockets(sandbox, Buffers::Uncounted).map_err(RunError::Watch)?;
+        if self.locks.is_due() {
+            self.locks.update(sandbox.pid()).map_err(RunError::Watch)?;
+        }
+        let mut now = tree::totals(sandbox.pid());
+        now.memory = now.memory.saturating_add(sockets).saturating_add(self.locks.bytes());
+        self.seen = self.seen.most(now);
+        self.tmpfs = self.tmpfs.max(in_memory(sandbox));
         self.cpu = self.seen.cpu;
-        self.judge_seen()
+        Ok(self.judge_seen())
     }
 
     /// Processor time used when it was last looked at.
@@ -156,7 +248,7 @@ impl Watch {
     fn judge_seen(&self) -> Option<Limit> {
         // The child itself is not the program's.
         let own = self.seen.processes.saturating_sub(1);
-        if self.seen.memory > self.memory {
+        if self.seen.memory > self.memory || self.seen.too_many_mappings || self.locks.are_too_many() {
             Some(Limit::Memory)
         } else if own > self.processes {
             Some(Limit::Processes)
@@ -168,16 +260,70 @@ impl Watch {
     }
 }
 
-/// What a kept place may have been left with by executions before: it must not grow, and need not shrink at once. Any other begins
-/// below its quota.
-fn at_first(place: &Writable, handle: BorrowedFd<'_>) -> Held {
-    if place.kind != WritableKind::Kept {
-        return Held::default();
-    }
-    tree::folder_use(handle, Held::UNKNOWN).unwrap_or_default()
+fn has_places_on_disk(sandbox: &Sandbox) -> bool {
+    sandbox.places().any(|(place, _)| place.is_on_disk())
 }
 
-fn look_at_place(place: &Writable, handle: BorrowedFd<'_>, lowest: Held) -> io::Result<(Option<Limit>, Held)> {
+/// Work that takes as long as a program has files and processes: where there are other threads, what else is served goes on meanwhile.
+fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+/// What a place on disk was left with by executions before; `None`: it cannot be counted.
+fn at_first(place: &Writable, handle: BorrowedFd<'_>) -> Option<Held> {
+    if !place.is_on_disk() {
+        return Some(Held::default());
+    }
+    let held = tree::folder_use(handle, Held::UNKNOWN).ok();
+    held.filter(|held| *held != Held::UNKNOWN)
+}
+
+/// A kept place that was left with more than its quota must not grow, and need not shrink at once. Any other begins below its quota, and one
+/// that cannot be counted is held to it.
+fn lowest_at_first(place: &Writable, held: Option<Held>) -> Held {
+    match held {
+        Some(held) if place.kind == WritableKind::Kept => held,
+        _ => Held::default(),
+    }
+}
+
+/// Bytes in use on the file systems of places on disk, whoever uses them.
+fn in_use_on_disk(sandbox: &Sandbox) -> io::Result<u64> {
+    let mut devices = HashMap::new();
+    for (_, handle) in sandbox.places().filter(|(place, _)| place.is_on_disk()) {
+        let space = space(&handle)?;
+        let device = rustix::fs::fstat(handle)?.st_dev;
+        devices.insert(device, space.bytes.saturating_sub(space.bytes_free));
+    }
+    Ok(devices.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)))
+}
+
+/// Memory that is neither a file's nor to be had back.
+fn used(memory: &Memory, tmpfs: u64, uncounted: u64) -> u64 {
+    let kernel = memory.kernel.saturating_sub(memory.reclaimable.unwrap_or(0));
+    let shared = memory.shared.saturating_sub(tmpfs);
+    [memory.own, shared, kernel, memory.sockets, uncounted]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+}
+
+/// Bytes of files in memory.
+fn in_memory(sandbox: &Sandbox) -> u64 {
+    let places = sandbox.places().filter(|(place, _)| place.kind == WritableKind::Memory);
+    let spaces = places.filter_map(|(_, handle)| space(&handle).ok());
+    spaces.map(|space| space.bytes.saturating_sub(space.bytes_free)).sum()
+}
+
+fn look_at_place(
+    place: &Writable,
+    handle: BorrowedFd<'_>,
+    lowest: Held,
+    named: &mut HashMap<FileId, u64>,
+) -> io::Result<(Option<Limit>, Held)> {
     match place.kind {
         WritableKind::Memory => {
             let space = space(&handle)?;
@@ -192,7 +338,7 @@ fn look_at_place(place: &Writable, handle: BorrowedFd<'_>, lowest: Held) -> io::
         }
         WritableKind::Folder | WritableKind::Kept => {
             let most = place.most().most(lowest);
-            let held = tree::folder_use(handle, most)?;
+            let held = tree::folder_files(handle, most, named)?;
             let limit = if held.bytes > most.bytes {
                 Some(Limit::Disk)
             } else if held.files > most.files {
@@ -202,6 +348,5 @@ fn look_at_place(place: &Writable, handle: BorrowedFd<'_>, lowest: Held) -> io::
             };
             Ok((limit, held))
         }
-        WritableKind::Host => Ok((None, Held::default())),
     }
 }

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
@@ -171,6 +171,8 @@ impl App {
             .route_service("/mcp", mcp)
             .fallback(nothing)
             .method_not_allowed_fallback(not_so)
+            // The guard has read the body by then, within `limits.body`: axum's own limit of 2 MiB would undercut it.
+            .layer(DefaultBodyLimit::disable())
             .layer(middleware::from_fn_with_state(guard, guard::guard))
     }
 }

@@ -7,6 +7,7 @@
 mod api;
 mod conformance;
 mod endpoint;
+mod hint;
 mod http;
 mod mcp;
 mod stdio;

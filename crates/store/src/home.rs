@@ -3,16 +3,19 @@
 //! The key is made once, before the database; it is never made anew for a database that exists.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ringfence_journal::{Mark, Signer};
+use ringfence_journal::{Hash, Mark, Signer};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::OpenError;
+use crate::loss::CheckError;
 
 /// A mark line is padded to this length, so that a newer one always covers an older one.
-const MARK_BYTES: usize = 128;
+const MARK_BYTES: usize = 192;
 
 /// The data folder.
 #[derive(Debug, Clone)]
@@ -30,15 +33,20 @@ pub(crate) enum Found {
 impl Home {
     /// Makes the folder and its parts where they are missing.
     pub(crate) fn prepare(path: &Path) -> Result<Home, OpenError> {
-        let path = std::path::absolute(path).map_err(|source| OpenError::Folder {
-            path: path.to_owned(),
-            source,
-        })?;
-        let home = Home(path);
+        let home = Home::unprepared(path)?;
         for folder in [home.0.clone(), home.keys(), home.run()] {
             private_folder(&folder)?;
         }
         Ok(home)
+    }
+
+    /// The same folder as it is, for a check that must not create anything.
+    pub(crate) fn unprepared(path: &Path) -> Result<Home, OpenError> {
+        let absolute = std::path::absolute(path).map_err(|source| OpenError::Folder {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Home(absolute))
     }
 
     /// The folder itself.
@@ -154,48 +162,197 @@ impl Home {
         }
     }
 
-    /// The mark beside the key, if one was ever written.
-    pub(crate) fn read_mark(&self) -> Result<Option<Mark>, MarkError> {
-        let path = self.mark();
-        match File::open(&path) {
-            Ok(mut file) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(|source| MarkError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-                if text.is_empty() {
-                    return Ok(None);
-                }
-                match serde_json::from_str(&text) {
-                    Ok(mark) => Ok(Some(mark)),
-                    Err(source) => Err(MarkError::Form { path, source }),
-                }
-            }
+    /// Which file the database is, if it is there.
+    pub(crate) fn database_file(&self) -> Result<Option<DatabaseFile>, MarkError> {
+        let path = self.database();
+        match fs::symlink_metadata(&path) {
+            Ok(data) => Ok(Some(DatabaseFile(data.dev(), data.ino()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(MarkError::File { path, source }),
         }
     }
 
-    /// Moves the mark forward; a mark that another process moved further stays.
+    /// The mark beside the key, if one was ever written.
+    pub(crate) fn read_mark(&self) -> Result<Option<Mark>, MarkError> {
+        let path = self.mark();
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(MarkError::File { path, source }),
+        };
+        match read_line(&file, &path) {
+            Err(MarkError::Form { .. }) => {
+                // Perhaps it was half written: whoever writes holds the lock.
+                file.lock_shared().map_err(|source| MarkError::File {
+                    path: path.clone(),
+                    source,
+                })?;
+                read_line(&file, &path)
+            }
+            read => read,
+        }
+    }
+
+    /// Moves the mark forward; a mark that another process moved further stays. One that is gone is not made anew: that would hide
+    /// that it was.
     pub(crate) fn advance_mark(&self, mark: Mark) -> Result<(), MarkError> {
         let path = self.mark();
         let failed = |source| MarkError::File {
             path: path.clone(),
             source,
         };
-        let file = private_file(&path).map_err(failed)?;
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
-        if self.read_mark()?.is_some_and(|known| known.n >= mark.n) {
+        let known: Option<Mark> = read_line(&file, &path)?;
+        if known.is_some_and(|known| known.n >= mark.n) {
             return Ok(());
         }
-        let json = serde_json::to_string(&mark).map_err(|source| MarkError::Form {
-            path: path.clone(),
-            source,
-        })?;
-        let line = format!("{json:<width$}\n", width = MARK_BYTES - 1);
-        file.write_all_at(line.as_bytes(), 0).map_err(failed)
+        write_line(&file, &path, &mark)
     }
+
+    /// The mark of a journal that has no head yet, unless there is one. It reaches the disk before any head does.
+    pub(crate) fn start_mark(&self) -> Result<(), MarkError> {
+        if self.read_mark().is_ok_and(|mark| mark.is_some()) {
+            return Ok(());
+        }
+        let path = self.mark();
+        self.put(&path, |file| {
+            let known: Option<Mark> = read_line(file, &path)?;
+            // Another process may have been faster, and may have signed something since.
+            Ok(known.is_none().then(Mark::start))
+        })
+    }
+
+    /// Puts the mark where the journal goes on, and on the disk.
+    pub(crate) fn set_mark(&self, mark: Mark) -> Result<(), MarkError> {
+        self.put(&self.mark(), |_| Ok(Some(mark)))
+    }
+
+    /// Puts a line into a file beside the key, and on the disk, if `line` says one while the file is locked.
+    fn put<T: Serialize>(
+        &self,
+        path: &Path,
+        line: impl FnOnce(&File) -> Result<Option<T>, MarkError>,
+    ) -> Result<(), MarkError> {
+        let failed = |source| MarkError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let file = private_file(path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        let Some(line) = line(&file)? else { return Ok(()) };
+        write_line(&file, path, &line)?;
+        file.set_len(MARK_BYTES as u64).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        File::open(self.keys())
+            .and_then(|folder| folder.sync_all())
+            .map_err(failed)
+    }
+
+    fn boot(&self) -> PathBuf {
+        self.keys().join("journal.boot")
+    }
+
+    /// Notes at the first opening since the machine started that all of the journal is on the disk: it was read from there.
+    pub(crate) fn begin_boot(&self, last: impl FnOnce() -> Result<Mark, rusqlite::Error>) -> Result<(), CheckError> {
+        let Some(boot) = this_boot() else { return Ok(()) };
+        if self.read_boot().is_some_and(|known| known.boot == boot) {
+            return Ok(());
+        }
+        let Mark { n, hash } = last()?;
+        Ok(self.put(&self.boot(), |_| Ok(Some(OnDisk { boot, n, hash })))?)
+    }
+
+    /// The database's log was synced after this mark was read.
+    pub(crate) fn note_on_disk(&self, mark: Mark) {
+        let Some(known) = self.read_boot().filter(|known| known.n < mark.n) else {
+            return;
+        };
+        if this_boot().is_none_or(|boot| boot != known.boot) {
+            return;
+        }
+        let path = self.boot();
+        let Mark { n, hash } = mark;
+        let written = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(|source| MarkError::File {
+                path: path.clone(),
+                source,
+            })
+            .and_then(|file| write_line(&file, &path, &OnDisk { n, hash, ..known }));
+        if let Err(error) = written {
+            tracing::debug!(%error, "how much of the journal is on the disk is not noted");
+        }
+    }
+
+    /// How far the journal was known to be on the disk when the machine last stopped; nothing where it has not stopped since.
+    pub(crate) fn reached_disk(&self) -> Option<Mark> {
+        let known = self.read_boot()?;
+        let boot = this_boot()?;
+        (known.boot != boot).then_some(Mark {
+            n: known.n,
+            hash: known.hash,
+        })
+    }
+
+    fn read_boot(&self) -> Option<OnDisk> {
+        let path = self.boot();
+        let file = File::open(&path).ok()?;
+        read_line(&file, &path).ok().flatten()
+    }
+}
+
+/// Which file is the database: device and number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DatabaseFile(u64, u64);
+
+/// How much of the journal was on the disk at some time after a start of the machine.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OnDisk {
+    boot: String,
+    n: u64,
+    hash: Hash,
+}
+
+/// Which start of the machine this is.
+fn this_boot() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
+/// What a file beside the key says; nothing where it is empty.
+fn read_line<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<T>, MarkError> {
+    let mut bytes = [0; 2 * MARK_BYTES];
+    let length = file.read_at(&mut bytes, 0).map_err(|source| MarkError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let line = bytes.get(..length).unwrap_or_default();
+    if line.is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_slice(line)
+        .map(Some)
+        .map_err(|source| MarkError::Form {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// Writes a line over an older one, in one step.
+fn write_line(file: &File, path: &Path, line: &impl Serialize) -> Result<(), MarkError> {
+    let json = serde_json::to_string(line).map_err(|source| MarkError::Form {
+        path: path.to_owned(),
+        source,
+    })?;
+    let line = format!("{json:<width$}\n", width = MARK_BYTES - 1);
+    file.write_all_at(line.as_bytes(), 0).map_err(|source| MarkError::File {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// The mark beside the key cannot be read or moved.

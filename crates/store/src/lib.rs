@@ -17,7 +17,9 @@ mod database;
 mod execution;
 mod home;
 mod lease;
+mod loss;
 mod open;
+mod prune;
 mod recording;
 mod retention;
 mod seal;
@@ -32,10 +34,12 @@ mod workspace;
 mod writer;
 
 pub use execution::Executions;
+pub use loss::{Accepted, Loss, accept_loss, check_journal_gone};
 pub use open::{OpenError, Store};
 pub use session::{AdoptError, Execution, Opening, Session, Sessions};
 
 pub use approval::{Answer, Answered, Approval, ApprovalState, Approvals, Grounds, Question};
+pub use prune::{PruneError, Pruned, ago};
 pub use recording::{Kept, Recording, RecordingState, Standing};
 pub use retention::Retention;
 pub use wake::{Wake, Wakes};

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use ringfence_journal::{Event, KeyError, LeaseId, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer};
+use ringfence_journal::{
+    Event, KeyError, LOST_HINT, LeaseId, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer,
+};
 use rusqlite::Connection;
 use sqlx::SqliteConnection;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 use crate::database::{self, ReadError, Trouble};
-use crate::home::{Found, Home, MarkError};
+use crate::home::{DatabaseFile, Found, Home};
+use crate::loss::{self, Loss, OnLoss};
 use crate::seal::Seals;
 use crate::sink::{Remote, Sink, SinkError, Sinks};
 use crate::writer::{Behind, Command, Ending, Writer};
@@ -25,6 +28,7 @@ const WAITING: usize = 1024;
 pub struct Store {
     pub(crate) home: Home,
     pub(crate) key: PublicKey,
+    loss: Option<Loss>,
     commands: mpsc::Sender<Command>,
     behind: Behind,
     reader: Mutex<Option<SqliteConnection>>,
@@ -141,10 +145,22 @@ pub enum OpenError {
         /// What the database said.
         source: rusqlite::Error,
     },
+    /// The journal is not the one that was signed last.
+    #[error("nothing is written to the journal `{}`: {loss}", path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        loss: Loss,
+    },
     /// A sink cannot be used.
     #[error("cannot use an audit sink")]
     Sink(#[source] SinkError),
 }
+
+/// What a person can do about a database that is gone: there is nothing more to see of it.
+const GONE_HINT: &str =
+    "restore the data folder from a copy, or begin a new journal without it by `ringfence audit accept-loss`";
 
 impl OpenError {
     pub(crate) fn from_database(path: PathBuf, source: rusqlite::Error) -> OpenError {
@@ -170,6 +186,7 @@ impl OpenError {
             OpenError::Full { .. } => "store.full",
             OpenError::Version { .. } => "store.version",
             OpenError::Database { .. } => "store.open",
+            OpenError::Lost { .. } => "journal.lost",
             OpenError::Sink(_) => "store.sink",
         }
     }
@@ -187,6 +204,11 @@ impl OpenError {
             OpenError::Locked { .. } => Some("another program holds the database open for writing; end it, then retry"),
             OpenError::Full { .. } => Some("free space where the data folder lies, then retry"),
             OpenError::Version { .. } => Some("use the newer program, or another data folder"),
+            OpenError::Lost {
+                loss: Loss::DatabaseGone { .. },
+                ..
+            } => Some(GONE_HINT),
+            OpenError::Lost { .. } => Some(LOST_HINT),
             OpenError::Folder { .. }
             | OpenError::File { .. }
             | OpenError::Entropy(_)
@@ -207,29 +229,41 @@ impl Store {
         Store::open_to(home, sinks, Vec::new()).await
     }
 
+    /// As [`Store::open`], for whoever looks at what is there: also where records are missing. Then nothing is written but stops.
+    pub async fn open_to_read(home: &Path) -> Result<Store, OpenError> {
+        let opened = Store::opened(home, OnLoss::ReadOnly).await?;
+        let sinks = Sinks::start(&[], Vec::new()).map_err(OpenError::Sink)?;
+        Ok(Store::start(opened, sinks))
+    }
+
     /// As [`Store::open_with`], also with sinks behind the network.
     pub async fn open_to(home: &Path, sinks: &[Sink], remotes: Vec<Remote>) -> Result<Store, OpenError> {
-        let path = home.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Opened::at(&path)).await;
-        // The thread broke, or the process ends.
-        let opened = opened.map_err(|error| OpenError::Folder {
-            path: home.to_owned(),
-            source: io::Error::other(error),
-        })??;
+        let opened = Store::opened(home, OnLoss::Refuse).await?;
         let sinks = Sinks::start(sinks, remotes).map_err(OpenError::Sink)?;
         Ok(Store::start(opened, sinks))
+    }
+
+    async fn opened(home: &Path, on_loss: OnLoss) -> Result<Opened, OpenError> {
+        let path = home.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Opened::at(&path, on_loss)).await;
+        // The thread broke, or the process ends.
+        opened.map_err(|error| OpenError::Folder {
+            path: home.to_owned(),
+            source: io::Error::other(error),
+        })?
     }
 
     /// Starts the writer on an open database.
     fn start(opened: Opened, sinks: Sinks) -> Store {
         let (commands, inbox) = mpsc::channel(WAITING);
-        let (home, key) = (opened.home.clone(), opened.signer.public());
+        let (home, key, loss) = (opened.home.clone(), opened.signer.public(), opened.lost);
         let seals = Seals::of(&home);
         let behind = Behind::default();
         tokio::spawn(Writer::new(opened, sinks, seals.clone(), behind.clone()).run(inbox));
         Store {
             home,
             key,
+            loss,
             commands,
             behind,
             reader: Mutex::new(None),
@@ -242,6 +276,11 @@ impl Store {
     /// The public half of the key that signs heads.
     pub fn key(&self) -> PublicKey {
         self.key
+    }
+
+    /// What was missing when it was opened: then nothing is written.
+    pub fn loss(&self) -> Option<Loss> {
+        self.loss
     }
 
     /// The data folder.
@@ -328,24 +367,38 @@ pub(crate) struct Opened {
     pub(crate) signer: Signer,
     /// How long a commit waits for one of another process.
     pub(crate) patience: Duration,
+    /// Which file it is.
+    pub(crate) file: Option<DatabaseFile>,
+    /// What is missing from it.
+    pub(crate) lost: Option<Loss>,
 }
 
 impl Opened {
     /// Opens what is there, or makes it. May wait for other processes.
-    fn at(home: &Path) -> Result<Opened, OpenError> {
+    fn at(home: &Path, on_loss: OnLoss) -> Result<Opened, OpenError> {
         let home = Home::prepare(home)?;
         let found = home.found()?;
         let signer = home.signer(found)?;
-        let connection = match found {
+        let mut connection = match found {
             Found::Database => open_existing(&home)?,
             Found::Nothing => create(&home)?,
         };
-        take_over(&home, &connection);
+        let lost = loss::at_opening(&home, &mut connection, &signer)?;
+        match lost {
+            None => take_over(&home, &connection),
+            Some(missing) if on_loss == OnLoss::Refuse => {
+                let path = home.database();
+                return Err(OpenError::Lost { path, loss: missing });
+            }
+            Some(_) => {}
+        }
         Ok(Opened {
+            file: home.database_file().ok().flatten(),
             home,
             connection,
             signer,
             patience: database::BUSY,
+            lost,
         })
     }
 }
@@ -387,19 +440,7 @@ fn create(home: &Home) -> Result<Connection, OpenError> {
     let _lock = home.creation_lock()?;
     let path = home.database();
     if home.found()? == Found::Nothing {
-        let damaged = |what| OpenError::Damaged {
-            path: path.clone(),
-            what,
-        };
-        let mark = home
-            .read_mark()
-            .map_err(|error: MarkError| damaged(error.to_string()))?;
-        if let Some(mark) = mark {
-            return Err(damaged(format!(
-                "it is empty or gone, but the mark beside the key remembers {} heads",
-                mark.n
-            )));
-        }
+        loss::check_database_gone(home)?;
         home.create_database()?;
     }
     database::open(path)

@@ -34,6 +34,8 @@ pub struct Opening {
     pub enforcement: Vec<Enforcement>,
     /// Whether each commit of this session reaches the disk before it is answered.
     pub durable: bool,
+    /// How many bytes of events it may write; the ends of what was begun still follow then.
+    pub journal_bytes: u64,
     /// The host user that the session's programs run as, if it has one of its own.
     pub uid: Option<u32>,
     /// The files that it keeps beyond its process, if it does.

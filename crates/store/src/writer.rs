@@ -11,13 +11,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::{LeaseId, Link, RecordError, SessionId, Signer};
+use ringfence_journal::{LeaseId, Mark, RecordError, SessionId, Signer};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
 
 use crate::database::{Trouble, record_error, signed};
-use crate::home::Home;
+use crate::home::{DatabaseFile, Home};
+use crate::loss::Loss;
 use crate::open::Opened;
 use crate::seal::Seals;
 use crate::sink::{Sinks, Taking, Tally};
@@ -25,12 +26,15 @@ use crate::sink::{Sinks, Taking, Tally};
 mod ahead;
 mod asking;
 mod batch;
+mod chain;
 mod command;
 mod fold;
+mod guard;
 mod keeping;
 pub(crate) mod pieces;
 mod plain;
 mod project;
+mod pruning;
 mod row;
 mod sealing;
 mod working;
@@ -38,7 +42,9 @@ mod working;
 pub(crate) use ahead::Behind;
 use ahead::{Ahead, Due, Went};
 use batch::Batch;
-pub(crate) use batch::last_record;
+pub(crate) use batch::{head_row, last_head, record_alone};
+use chain::Chain;
+pub(crate) use chain::last_record;
 pub(crate) use command::{Change, Command, Reply};
 use fold::{Fold, Need};
 use plain::Plain;
@@ -55,15 +61,6 @@ pub(crate) enum Ending {
     Fold,
     /// It stays for whoever opens the database next.
     Leave,
-}
-
-/// The end of a chain that this process owns.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Chain {
-    link: Link,
-    lease: LeaseId,
-    /// Commits of this session reach the disk before they are answered.
-    durable: bool,
 }
 
 /// What a caller is told once the commit is known to have succeeded (`None`) or failed.
@@ -101,6 +98,8 @@ enum Committed {
     Done(Taking),
     /// Another process is writing: nothing has happened.
     Locked(Vec<Command>),
+    /// Nothing is written now, for this reason.
+    Refused(RecordError),
 }
 
 pub(crate) struct Writer {
@@ -114,6 +113,12 @@ pub(crate) struct Writer {
     patience: Duration,
     fold: Fold,
     ahead: Ahead,
+    /// Which file the database is.
+    file: Option<DatabaseFile>,
+    /// What is missing from the journal: nothing is written then.
+    lost: Option<Loss>,
+    /// A head that was signed and could not be marked: nothing more is signed before it is.
+    unmarked: Option<Mark>,
 }
 
 impl Writer {
@@ -123,9 +128,11 @@ impl Writer {
             connection,
             signer,
             patience,
+            file,
+            lost,
         } = opened;
         Writer {
-            fold: Fold::of(home.database(), &connection),
+            fold: Fold::of(home.clone(), &connection),
             ahead: Ahead::new(home.run(), behind),
             sealer: Sealer::new(seals),
             connection,
@@ -135,6 +142,9 @@ impl Writer {
             owned: HashMap::new(),
             sync: Sync::Log,
             patience,
+            file,
+            lost,
+            unmarked: None,
         }
     }
 
@@ -262,14 +272,8 @@ impl Writer {
                 note_missed(&self.connection, self.sinks.tallies());
             }
             Ok(Committed::Locked(again)) => return Written::Locked(again),
-            Err(error) => {
-                self.ahead.was_not_asked();
-                let error = record_error(error);
-                tracing::error!(code = error.code(), %error, events = answers.len(), "nothing was written");
-                for answer in answers {
-                    answer(Some(error.clone()));
-                }
-            }
+            Ok(Committed::Refused(error)) => self.tell_failed(&error, answers),
+            Err(error) => self.tell_failed(&record_error(error), answers),
         }
         Written::Answered
     }
@@ -282,6 +286,15 @@ impl Writer {
         wait: Wait,
         answers: &mut Vec<Answer>,
     ) -> Result<Committed, rusqlite::Error> {
+        // What should end, ends: a stop is noted whatever is missing.
+        let stops = commands.iter().all(|command| matches!(command, Command::Stop { .. }));
+        if self.lost.is_some()
+            && !stops
+            && let Some(error) = self.refusal()
+        {
+            skip_all(commands, answers);
+            return Ok(Committed::Refused(error));
+        }
         let plain = Plain::of(&commands, &sealed, &self.owned);
         let went = match &plain {
             Some(plain) if wait == Wait::Never => self.ahead.write(plain, &sealed),
@@ -375,6 +388,7 @@ impl Writer {
             | Command::Release { .. }
             | Command::Keep { .. }
             | Command::Stop { .. }
+            | Command::Prune { .. }
             | Command::CatchUp { .. }
             | Command::Close { .. } => false,
         }
@@ -437,6 +451,15 @@ impl Writer {
             }
             begun => begun,
         };
+        let stops = commands.iter().all(|command| matches!(command, Command::Stop { .. }));
+        if outcome.is_ok()
+            && !stops
+            && let Some(error) = self.refusal()
+        {
+            self.roll_back();
+            skip_all(commands, answers);
+            return Ok(Committed::Refused(error));
+        }
         let mut batch = Batch::new(&self.connection, &self.signer, &self.owned);
         let sealed = sealed.into_iter().chain(std::iter::repeat_with(|| None));
         for (command, sealed) in commands.into_iter().zip(sealed) {
@@ -466,9 +489,10 @@ impl Writer {
             }
         }
         if let Some(mark) = done.mark {
-            // The heads are committed; a mark that lags only shows less.
+            // The heads are committed; while the mark lags, nothing more is signed.
             if let Err(error) = self.home.advance_mark(mark) {
-                tracing::warn!(%error, "the mark beside the signing key did not move");
+                tracing::error!(%error, "the mark beside the signing key did not move");
+                self.unmarked = Some(mark);
             }
         }
         Ok(Committed::Done(self.sinks.feed(&done.records)))

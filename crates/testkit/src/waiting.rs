@@ -94,6 +94,7 @@ impl Original {
             backend: Text::clean(&self.session.backend),
             enforcement: Vec::new(),
             durable: false,
+            journal_bytes: 1 << 26,
             uid: None,
             keeping: None,
         };

@@ -13,8 +13,6 @@ use crate::tunnel::TunnelId;
 const CODE: usize = 64;
 const FAULT_MESSAGE: usize = 8 * 1024;
 const FAULT_FILE: usize = 1024;
-const HINT: usize = 2048;
-const RULE: usize = 1024;
 const DIAGNOSTIC_FILE: usize = 512;
 const DIAGNOSTIC_MESSAGE: usize = 768;
 const DIAGNOSTICS: usize = 32;
@@ -26,8 +24,7 @@ const _: () = {
         3 + bytes
     }
     const NUMBER: usize = 5;
-    const FAULT: usize =
-        1 + text(CODE) + text(FAULT_MESSAGE) + text(FAULT_FILE) + 2 * NUMBER + 1 + text(HINT) + 1 + text(RULE);
+    const FAULT: usize = 1 + text(CODE) + text(FAULT_MESSAGE) + text(FAULT_FILE) + 2 * NUMBER + 1 + NUMBER;
     const DIAGNOSTIC: usize = text(DIAGNOSTIC_FILE) + text(CODE) + text(DIAGNOSTIC_MESSAGE) + 2 * NUMBER;
     const OUTCOME: usize = 2 + NUMBER + (1 + NUMBER) + 1 + FAULT + 1 + DIAGNOSTICS * DIAGNOSTIC;
     assert!(OUTCOME <= MAX_PAYLOAD, "an outcome could be too large to send");
@@ -128,7 +125,7 @@ pub enum OutcomeKind {
     Diverged,
 }
 
-/// What went wrong, where, and what to do.
+/// What went wrong, and where. It has neither rule nor hint: those are the host's to say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// A stable name.
@@ -141,10 +138,8 @@ pub struct Fault {
     pub line: u32,
     /// From 1; 0 where no place is known.
     pub column: u32,
-    /// What to do about it.
-    pub hint: Option<Text<HINT>>,
-    /// The rule that refused what the program wanted.
-    pub rule: Option<Text<RULE>>,
+    /// The call whose refusal the program did not catch: the host knows what it said to that one.
+    pub call: Option<u32>,
 }
 
 /// Something found in the source.

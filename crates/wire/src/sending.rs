@@ -110,6 +110,11 @@ impl Sending {
         }
     }
 
+    /// How many bytes were sent and not granted again.
+    pub(crate) fn ungranted(&self) -> u32 {
+        WINDOW - self.credit
+    }
+
     /// How many of its bytes are granted and not queued yet.
     pub(crate) fn allowance(&self) -> usize {
         (self.credit as usize).saturating_sub(self.queued)

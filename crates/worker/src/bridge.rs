@@ -11,7 +11,6 @@ use std::os::unix::net::UnixStream;
 use ringfence_jail::inside::{Interest, Readiness};
 use ringfence_wire::{Ask, BODY_CAP, Emit, Refusal, Text};
 
-use crate::calls::Answered;
 use crate::emit::{self, Emitted};
 use crate::pipe::Pipe;
 use crate::python::{Frames, PythonCall, PythonFrame, PythonResult, Remark, look_frame, return_frame};
@@ -113,7 +112,8 @@ impl Bridge {
             Ok(number) => {
                 self.numbers.insert(number, call.call);
             }
-            Err(refusal) => self.say(call.call, &Err(refusal)),
+            // Never made, so it is no call of the host's.
+            Err(refusal) => return_frame(call.call, None, &Err(refusal), &mut self.outgoing),
         }
     }
 
@@ -155,10 +155,6 @@ impl Bridge {
         }
     }
 
-    fn say(&mut self, number: u64, answer: &Answered) {
-        return_frame(number, answer, &mut self.outgoing);
-    }
-
     /// Writes what the process has room for.
     fn write(&mut self) -> Over {
         while self.written < self.outgoing.len() {
@@ -195,9 +191,9 @@ impl Companion for Bridge {
         if ready.read && reads(pipe) && self.listen(pipe) == Over::Yes {
             return Over::Yes;
         }
-        while let Some((number, answer)) = pipe.take_answer() {
-            if let Some(number) = self.numbers.remove(&number) {
-                self.say(number, &answer);
+        while let Some((call, answer)) = pipe.take_answer() {
+            if let Some(number) = self.numbers.remove(&call) {
+                return_frame(number, Some(call), &answer, &mut self.outgoing);
             }
         }
         self.look(pipe);

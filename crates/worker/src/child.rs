@@ -106,15 +106,22 @@ pub(crate) fn plain_outcome(kind: OutcomeKind, exit_code: i32, error: Option<Fau
 }
 
 /// A fault without a place in the source.
-pub(crate) fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Fault {
+pub(crate) fn plain_fault(code: &str, message: &str) -> Fault {
     Fault {
         code: Text::cut(code),
         message: Text::cut(message),
         file: Text::cut(""),
         line: 0,
         column: 0,
-        hint: hint.map(Text::cut),
-        rule: None,
+        call: None,
+    }
+}
+
+/// What an error says, with what might help in this place: advice of the program's own side, so it is part of its words.
+pub(crate) fn advised(name: &str, message: &str, advice: Option<&str>) -> String {
+    match advice {
+        Some(advice) => format!("{name}: {message} ({advice})"),
+        None => format!("{name}: {message}"),
     }
 }
 
@@ -122,15 +129,12 @@ pub(crate) fn plain_fault(code: &str, message: &str, hint: Option<&str>) -> Faul
 pub(crate) fn diverged(calls: u32) -> Fault {
     let message =
         format!("the program does not repeat itself after call {calls}: it did something else when it ran before");
-    let hint =
-        "its text, its files or the engine changed, or it depends on something that is not recorded: start it anew";
-    plain_fault("replay.diverged", &message, Some(hint))
+    plain_fault("replay.diverged", &message)
 }
 
 /// A value that is longer than the host takes.
 pub(crate) fn too_large() -> Outcome {
     let message = format!("the value is longer than {} MiB of JSON", VALUE_CAP >> 20);
-    let hint = "write it to a file in the workspace, and give back a summary";
-    let fault = plain_fault("value.too_large", &message, Some(hint));
+    let fault = plain_fault("value.too_large", &message);
     plain_outcome(OutcomeKind::Failed, 1, Some(fault))
 }

@@ -10,7 +10,7 @@ use ringfence_wire::{
     Ask, Diagnostic, Emit, Fault, FromChild, JobKind, Language, List, Outcome, OutcomeKind, Stream, Text, VALUE_CAP,
 };
 
-use crate::child::{diverged, engine_places, plain_fault, plain_outcome, too_large};
+use crate::child::{advised, diverged, engine_places, plain_fault, plain_outcome, too_large};
 use crate::js::{self, Again, Answered, Engine, EngineError, EngineLimits, Outside, Program};
 use crate::pipe::{Given, Pipe};
 
@@ -144,11 +144,8 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
         js::Outcome::Diverged { calls } => plain_outcome(OutcomeKind::Diverged, 1, Some(diverged(calls))),
         js::Outcome::OutOfMemory => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
         js::Outcome::Stuck => {
-            let fault = plain_fault(
-                "program.stuck",
-                "the program waits for a promise that nothing will resolve",
-                Some("every awaited promise needs something that resolves it: a timer, a file, or a tool call"),
-            );
+            let message = "the program waits for a promise that nothing will resolve";
+            let fault = plain_fault("program.stuck", message);
             plain_outcome(OutcomeKind::Stuck, 1, Some(fault))
         }
     }
@@ -157,13 +154,12 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
 fn wire_fault(fault: js::Fault) -> Fault {
     let place = fault.position;
     Fault {
-        code: Text::cut(&fault.code),
-        message: Text::cut(&format!("{}: {}", fault.name, fault.message)),
+        code: Text::cut(fault.code),
+        message: Text::cut(&advised(&fault.name, &fault.message, fault.hint.as_deref())),
         file: Text::cut(place.as_ref().map_or("", |place| &place.file)),
         line: place.as_ref().map_or(0, |place| place.line),
         column: place.as_ref().map_or(0, |place| place.column),
-        hint: fault.hint.as_deref().map(Text::cut),
-        rule: fault.rule.as_deref().map(Text::cut),
+        call: fault.call,
     }
 }
 

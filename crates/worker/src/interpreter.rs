@@ -11,7 +11,7 @@ use ringfence_wire::{Diagnostic, Fault, FromChild, JobKind, List, Outcome, Outco
 use serde_json::value::RawValue;
 
 use crate::bridge::Bridge;
-use crate::child::{diverged, plain_fault, plain_outcome, too_large};
+use crate::child::{advised, diverged, plain_fault, plain_outcome, too_large};
 use crate::pipe::{Given, Pipe};
 use crate::python::{Frames, PythonError, PythonJob, PythonResult, is_ready};
 use crate::relay::Relay;
@@ -44,7 +44,7 @@ pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
         (Err(fault), ..) => plain_outcome(OutcomeKind::Failed, 1, Some(*fault)),
         _ => {
             let message = "the Python process ended without an answer";
-            plain_outcome(OutcomeKind::Failed, 1, Some(plain_fault("python.ended", message, None)))
+            plain_outcome(OutcomeKind::Failed, 1, Some(plain_fault("python.ended", message)))
         }
     };
     pipe.end(Stream::Value);
@@ -59,7 +59,7 @@ fn frame(given: &Given) -> Result<Vec<u8>, Box<Fault>> {
         trace,
     } = given;
     let input = input.as_deref().map(serde_json::from_str::<&RawValue>).transpose();
-    let input = input.map_err(|error| Box::new(plain_fault("program.input", &error.to_string(), None)))?;
+    let input = input.map_err(|error| Box::new(plain_fault("program.input", &error.to_string())))?;
     let JobKind::Code {
         file_name,
         args,
@@ -89,12 +89,13 @@ fn frame(given: &Given) -> Result<Vec<u8>, Box<Fault>> {
         trace,
     };
     job.to_frame()
-        .map_err(|error| Box::new(plain_fault("program.too_large", &error.to_string(), None)))
+        .map_err(|error| Box::new(plain_fault("program.too_large", &error.to_string())))
 }
 
 fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
-    let failed =
-        |kind, code, error: &PythonError, hint: Option<&str>| plain_outcome(kind, 1, Some(fault(code, error, hint)));
+    let failed = |kind, code, error: &PythonError, advice: Option<&str>| {
+        plain_outcome(kind, 1, Some(fault(code, error, advice)))
+    };
     match result {
         PythonResult::Completed { value_json } => {
             let value = value_json.filter(|value| value != "null");
@@ -110,10 +111,7 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
             }
         }
         PythonResult::Failed(error) if error.kind == "MemoryError" => plain_outcome(OutcomeKind::OutOfMemory, 1, None),
-        PythonResult::Failed(error) => {
-            let code = error.code.as_deref().unwrap_or("program.failed");
-            failed(OutcomeKind::Failed, code, &error, error.hint.as_deref())
-        }
+        PythonResult::Failed(error) => failed(OutcomeKind::Failed, "program.failed", &error, None),
         PythonResult::SyntaxError(error) => {
             let diagnostic = Diagnostic {
                 file: Text::cut(error.file.as_deref().unwrap_or_default()),
@@ -131,9 +129,7 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
         PythonResult::NotJson { error, hint } => {
             failed(OutcomeKind::NotJson, "value.not_json", &error, hint.as_deref())
         }
-        PythonResult::ImportRefused { error, hint } => {
-            failed(OutcomeKind::ImportRefused, "import.refused", &error, hint.as_deref())
-        }
+        PythonResult::ImportRefused(error) => failed(OutcomeKind::ImportRefused, "import.refused", &error, None),
         PythonResult::Diverged { calls, message } => {
             let message = format!("the program does not repeat itself after call {calls}: {message}");
             let fault = Fault {
@@ -147,14 +143,13 @@ fn judge(pipe: &mut Pipe, result: PythonResult) -> Outcome {
     }
 }
 
-fn fault(code: &str, error: &PythonError, hint: Option<&str>) -> Fault {
+fn fault(code: &str, error: &PythonError, advice: Option<&str>) -> Fault {
     Fault {
         code: Text::cut(code),
-        message: Text::cut(&format!("{}: {}", error.kind, error.message)),
+        message: Text::cut(&advised(&error.kind, &error.message, advice)),
         file: Text::cut(error.file.as_deref().unwrap_or_default()),
         line: error.line.unwrap_or(0),
         column: error.column.unwrap_or(0),
-        hint: hint.map(Text::cut),
-        rule: error.rule.as_deref().map(Text::cut),
+        call: error.call,
     }
 }

@@ -64,7 +64,7 @@ fn connect(pipe: &mut Pipe, job: &Job) -> Result<(), Box<Outcome>> {
         return Ok(());
     };
     network::prepare(pipe, wanted).map_err(|error| {
-        let fault = plain_fault("program.network", &error.to_string(), None);
+        let fault = plain_fault("program.network", &error.to_string());
         Box::new(plain_outcome(OutcomeKind::Failed, 126, Some(fault)))
     })
 }
@@ -75,8 +75,7 @@ fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
         JobKind::Shell { file_name, args, .. } => {
             if source.len() > LONGEST_SCRIPT || source.contains('\0') {
                 let message = "a shell script is text of less than 128 KiB";
-                let hint = "bring it in with --file and run `sh NAME`";
-                let fault = plain_fault("program.too_large", message, Some(hint));
+                let fault = plain_fault("program.too_large", message);
                 return Err(Box::new(plain_outcome(OutcomeKind::Failed, 2, Some(fault))));
             }
             let first = ["/bin/sh", "-c", source, file_name.as_str()].map(str::to_owned);
@@ -98,9 +97,8 @@ fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
         .map_or("", |(_, value)| value.as_str());
     let name = argv.first().map_or("", String::as_str);
     let Some(path) = find(name, search, job.cwd.as_str()) else {
-        let message = format!("no program `{name}` in the sandbox");
-        let hint = format!("programs come from {search}, or from a mount of the policy");
-        let fault = plain_fault("program.not_found", &message, Some(&hint));
+        let message = format!("no program `{name}` in the sandbox; `PATH` is {search}");
+        let fault = plain_fault("program.not_found", &message);
         return Err(Box::new(plain_outcome(OutcomeKind::NoSuchProgram, 127, Some(fault))));
     };
     let cwd = job.cwd.as_str().to_owned();
@@ -126,11 +124,7 @@ fn start_and_watch(pipe: &mut Pipe, command: &Command, stdin: StdinMode) -> Outc
         Err(error) => {
             end_streams(pipe);
             let message = format!("cannot start `{}`: {error}", command.path.display());
-            plain_outcome(
-                OutcomeKind::Failed,
-                126,
-                Some(plain_fault("program.start", &message, None)),
-            )
+            plain_outcome(OutcomeKind::Failed, 126, Some(plain_fault("program.start", &message)))
         }
     }
 }

@@ -371,7 +371,7 @@ pub fn look_frame(into: &mut Vec<u8>) {
 }
 
 /// Appends the answer to a child's call as a frame.
-pub fn return_frame(number: u64, answer: &Answered, into: &mut Vec<u8>) {
+pub fn return_frame(number: u64, call: Option<u32>, answer: &Answered, into: &mut Vec<u8>) {
     let start = into.len();
     into.extend_from_slice(&[0; 4]);
     into.extend_from_slice(format!("{{\"return\":{number},").as_bytes());
@@ -387,6 +387,7 @@ pub fn return_frame(number: u64, answer: &Answered, into: &mut Vec<u8>) {
                 "rule": refusal.rule.as_deref(),
                 "hint": refusal.hint.as_deref(),
                 "retry_after_ms": refusal.retry_after_ms,
+                "call": call,
             });
             into.extend_from_slice(b"\"error\":");
             into.extend_from_slice(error.to_string().as_bytes());

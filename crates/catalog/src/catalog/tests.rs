@@ -1,6 +1,8 @@
 use serde_json::json;
 
-use super::{Catalog, identifier};
+use ringfence_policy::ToolName;
+
+use super::{Catalog, SHORT, canonical, identifier};
 use crate::tool::{Definition, Hints, Listing};
 
 fn tool(name: &str) -> Definition {
@@ -89,4 +91,21 @@ fn reserved_words_are_no_identifiers() {
     assert_eq!(identifier("then"), "then_");
     assert_eq!(identifier("1st"), "_1st");
     assert_eq!(identifier("__init__"), "x__init___");
+}
+
+#[test]
+fn no_name_has_a_character_that_nobody_sees() {
+    for (said, shown) in [
+        ("read\u{202e}elif", "read_elif"),
+        ("\u{2066}send\u{2069}", "_send_"),
+        ("re\u{200b}ad", "re_ad"),
+        ("re\u{2800}ad", "re_ad"),
+        ("re\u{3164}ad", "re_ad"),
+        ("re\u{115f}\u{1160}\u{ffa0}ad", "re___ad"),
+        ("x\u{e0041}", "x_"),
+        ("a\u{1b}[31m", "a_[31m"),
+    ] {
+        assert_eq!(canonical(said, SHORT, false), shown);
+        assert!(format!("git.{said}").parse::<ToolName>().is_err(), "{said:?}");
+    }
 }

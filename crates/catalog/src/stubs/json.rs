@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::{Offer, tags, text};
-use crate::said::invisible;
 use crate::schema::Types;
 use crate::tool::Tool;
+use ringfence_policy::is_unseen;
 
 /// Keywords of JSON Schema under which names are free and values are schemas.
 const NAMED: [&str; 5] = [
@@ -55,7 +55,7 @@ pub(super) fn stubs(offers: &[Offer<'_>]) -> String {
 fn visible(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        if !c.is_control() && !invisible(c) {
+        if !c.is_control() && !is_unseen(c) {
             out.push(c);
             continue;
         }

@@ -276,7 +276,7 @@ fn in_json_too_a_servers_words_are_capped_cleaned_and_marked() {
     let catalog = catalog("t", &words, input, Some(output));
     let text = stub(&catalog.tools()[0], Language::Json, &Notes::default(), None);
     assert!(
-        !text.chars().any(|c| crate::said::invisible(c) || c.is_control()),
+        !text.chars().any(|c| ringfence_policy::is_unseen(c) || c.is_control()),
         "{text}"
     );
     assert!(text.len() < 3_000, "{}", text.len());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::said::invisible;
+use ringfence_policy::is_unseen;
 
 /// Characters of a tool's description.
 pub(super) const DESCRIPTION: usize = 600;
@@ -47,7 +47,7 @@ pub(super) fn clean(text: &str) -> String {
             gap = true;
             continue;
         }
-        if invisible(c) {
+        if is_unseen(c) {
             continue;
         }
         if gap && !line.is_empty() {
@@ -87,7 +87,7 @@ fn literal(text: &str, escape: fn(&mut String, char)) -> String {
             '"' => literal.push_str("\\\""),
             '\\' => literal.push_str("\\\\"),
             '\n' => literal.push_str("\\n"),
-            c if c.is_control() || invisible(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
+            c if c.is_control() || is_unseen(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
             c => literal.push(c),
         }
     }

@@ -86,6 +86,31 @@ pub(crate) enum Audit {
     Verify(Verify),
     /// The whole journal as lines of JSON
     Export(Export),
+    /// Remove records that were kept long enough; signed heads stay, and a record says what went
+    Prune(PruneArgs),
+    /// Go on after a loss that was noticed: an older copy was put back, or the mark is gone; a record says so
+    AcceptLoss(AcceptLossArgs),
+}
+
+/// `audit prune`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PruneArgs {
+    /// Keep sessions that were used in this time, such as 30d; else `audit.keep` of the policy
+    #[arg(long, value_name = "TIME")]
+    pub(crate) keep: Option<String>,
+    #[command(flatten)]
+    pub(crate) rules: super::Rules,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `audit accept-loss`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AcceptLossArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `audit tail`.

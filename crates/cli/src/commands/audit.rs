@@ -1,9 +1,11 @@
 //! `ringfence audit`: the journal for people and programs, and its chains checked.
 
+mod retention;
+
 use std::io;
 use std::process::ExitCode;
 
-use ringfence_journal::{Record, Report};
+use ringfence_journal::{LOST_HINT, Record, Report};
 use ringfence_store::{Contents, Missed, Store, set_aside};
 use serde_json::json;
 
@@ -15,6 +17,11 @@ use crate::settings::Settings;
 
 /// Sends each to its own.
 pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    let command = match command {
+        Audit::Prune(args) => return retention::prune(&args, settings, printer).await,
+        Audit::AcceptLoss(args) => return retention::accept_loss(&args, settings, printer).await,
+        reading @ (Audit::Tail(_) | Audit::Show(_) | Audit::Verify(_) | Audit::Export(_)) => reading,
+    };
     let store = store(settings).await?;
     let missed = store.undelivered().await?;
     let result = match command {
@@ -22,6 +29,7 @@ pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer
         Audit::Show(show) => self::show(&show, &store, printer).await,
         Audit::Verify(verify) => self::verify(&verify, &store, &missed, printer).await,
         Audit::Export(export) => self::export(&export, &store).await,
+        Audit::Prune(_) | Audit::AcceptLoss(_) => Ok(ExitCode::SUCCESS),
     };
     store.leave().await;
     for one in &missed {
@@ -65,7 +73,7 @@ async fn show(show: &Show, store: &Store, printer: &Printer) -> Result<ExitCode,
 
 fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
     if json {
-        printer.line(&record.line())
+        printer.exact(&format!("{}\n", record.line()))
     } else {
         printer.line(&event::words(record))
     }
@@ -74,18 +82,23 @@ fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
 async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Printer) -> Result<ExitCode, Fault> {
     let report = store.verify(|_| ()).await?;
     let aside = set_aside(store.home()).map_err(|error| Fault::ours("store.folder", chain(&error)))?;
-    let is_ok = report.is_ok() && aside.is_empty();
+    let loss = store.loss();
+    let is_ok = report.is_ok() && aside.is_empty() && loss.is_none();
     if verify.json {
         let mut object = json!(report);
         if let Some(object) = object.as_object_mut() {
             object.insert("ok".to_owned(), is_ok.into());
             object.insert("undelivered".to_owned(), json!(missed));
             object.insert("set_aside".to_owned(), json!(aside));
+            object.insert("loss".to_owned(), json!(loss.map(|loss| loss.to_string())));
             object.insert("cannot_show".to_owned(), json!(report.cannot_show()));
         }
         printer.json(&object)?;
     } else {
-        printer.data(&words(&report, printer))?;
+        printer.data(&words(&report, report.is_ok() && loss.is_none(), printer))?;
+    }
+    if let Some(loss) = loss {
+        printer.notice(&format!("nothing is written: {loss}; {LOST_HINT}"));
     }
     for file in &aside {
         printer.notice(&format!(
@@ -100,14 +113,14 @@ async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Pri
     })
 }
 
-fn words(report: &Report, printer: &Printer) -> String {
+fn words(report: &Report, is_ok: bool, printer: &Printer) -> String {
     let mut lines = Vec::new();
     let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
     let checked = format!(
         "{records} in {sessions}, {} checked",
         count(report.heads, "signed head")
     );
-    if report.is_ok() {
+    if is_ok {
         lines.push(format!("{}: {checked}", printer.paint("unbroken", Style::Good)));
     } else {
         lines.push(format!("{}: {checked}", printer.paint("BROKEN", Style::Bad)));
@@ -129,6 +142,26 @@ fn words(report: &Report, printer: &Printer) -> String {
     }
     if let Some(broken) = &report.broken_head {
         lines.push(format!("  signed head {}: {}", broken.number, broken.fault));
+    }
+    if report.pruned_sessions > 0 {
+        let (records, sessions) = (
+            count(report.pruned_records, "record"),
+            count(report.pruned_sessions, "session"),
+        );
+        lines.push(format!(
+            "  removed since, as signed records say: {records} in {sessions}"
+        ));
+    }
+    if report.accepted_losses > 0 {
+        lines.push(format!(
+            "  losses accepted, as signed records say: {}",
+            report.accepted_losses
+        ));
+        for loss in &report.losses {
+            let (at, cause, by) = (loss.at, loss.cause.name(), loss.by);
+            let words = event::loss_words(loss.marked, loss.found);
+            lines.push(format!("    {at:.0} {words}: {cause}, {by}, record {}", loss.session));
+        }
     }
     lines.push("this check cannot show:".to_owned());
     lines.extend(report.cannot_show().iter().map(|what| format!("  {what}")));

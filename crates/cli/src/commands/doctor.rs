@@ -85,6 +85,7 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     findings.push(machine::notify());
     findings.push(python(&policy, config.python.as_deref(), seen.is_ok()).await);
     findings.push(limits());
+    findings.push(machine::budget(config.doors.budget));
     findings.push(home(settings));
     findings.extend(checkers(&config, settings));
     for notice in config.servers.notices() {

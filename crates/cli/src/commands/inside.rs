@@ -76,7 +76,10 @@ impl Visit {
             folders: Some(folders.path().to_owned()),
             ..Options::default()
         };
-        let spec = Spec::new(policy, &options).map_err(|error| Fault::refused("policy.mount", chain(&error)))?;
+        let spec = Spec::new(policy, &options).map_err(|error| {
+            let fault = Fault::refused("policy.mount", chain(&error));
+            fault.rule(error.rule()).hint(error.hint())
+        })?;
         Ok(Visit {
             native,
             spec: Arc::new(spec),

@@ -42,11 +42,13 @@ pub(crate) async fn probe(args: &Probe, settings: &Settings, printer: &Printer) 
         Fault::ours("probe.failed", chain(error)).hint("`ringfence doctor` shows what works here")
     };
     let mut report = report.map_err(|error| failed(&error))?;
-    let at_door = tokio::task::spawn_blocking(move || ringfence_probe::door(&exe, Field::Fenced)).await;
-    let at_door = at_door
-        .map_err(|error| failed(&error))?
-        .map_err(|error| failed(&error))?;
-    report.add(at_door);
+    let own = exe.clone();
+    let at_door = tokio::task::spawn_blocking(move || ringfence_probe::door(&own, Field::Fenced)).await;
+    let at_door = at_door.map_err(|error| failed(&error))?;
+    report.add(at_door.map_err(|error| failed(&error))?);
+    let records = tokio::task::spawn_blocking(move || ringfence_probe::records(&exe)).await;
+    let records = records.map_err(|error| failed(&error))?;
+    report.add(records.map_err(|error| failed(&error))?);
     if args.json {
         printer.json(&report)?;
     } else {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Out, Program, Reader, RunCode, Tools};
+use ringfence_engine::{Engine, Execution, ExecutionAnswer, Out, Program, Reader, RunCode, Tools};
 use ringfence_gateway::Sight;
 use ringfence_journal::{Principal, Status};
 use ringfence_policy::{Period, Policy};
@@ -165,7 +165,7 @@ impl Task {
         if place.json {
             let learnt = lesson.as_ref().filter(|_| file.is_none()).map(Lesson::to_json);
             printer.json(&Shown {
-                execution: &execution,
+                execution: ExecutionAnswer::from(&execution),
                 learnt,
             })?;
         } else {
@@ -227,7 +227,7 @@ async fn lesson(
 #[derive(serde::Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
-    execution: &'a Execution,
+    execution: ExecutionAnswer<'a>,
     /// The least policy, with `--learn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     learnt: Option<serde_json::Value>,

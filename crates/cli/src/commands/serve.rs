@@ -91,6 +91,7 @@ async fn open(
         ceiling,
         idle: config.doors.idle,
         warm: WARM,
+        budget: config.doors.budget,
     };
     let parts = ringfence_engine::Settings {
         front: Some(front),

@@ -135,7 +135,15 @@ fn row(session: &Session, waiting: u64, printer: &Printer) -> String {
 /// The kill switch. Opening the engine sweeps after the dead first, so that only the living have to be told.
 async fn stop(what: &StopWhat, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let home = settings.journal_home();
-    home.map_err(|fault| workspace::unless_no_id(what.session.as_deref(), fault))?;
+    let home = home.map_err(|fault| workspace::unless_no_id(what.session.as_deref(), fault))?;
+    // Where records are missing no engine starts; the kill switch works all the same.
+    let store = Store::open_to_read(&home).await?;
+    if store.loss().is_some() {
+        let result = stop_what(&store, what, printer).await;
+        store.leave().await;
+        return result;
+    }
+    store.leave().await;
     let interrupt = run::listen()?;
     let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
     let result = stop_what(engine.store(), what, printer).await;

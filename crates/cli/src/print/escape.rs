@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use ringfence_policy::is_unseen;
+
 /// Text on a terminal, escaped as it comes; a character may be split between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Escaper {
@@ -61,6 +63,31 @@ pub(crate) fn text(text: &str) -> String {
     out
 }
 
+/// The same in a line of ours: what follows a line feed is set in, if it is not yet, so that it cannot pass for a line of its own.
+pub(crate) fn indented(text: &str) -> String {
+    self::text(text).replace('\n', "\n  ").replace("\n    ", "\n  ")
+}
+
+/// Words of ours for standard output, where the colours that we put there ourselves stay.
+pub(crate) fn words(text: &str, own: &[&str]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.find('\u{1b}') {
+        let (before, from) = rest.split_at(place);
+        push_text(&mut out, before);
+        let style = own.iter().find(|style| from.starts_with(**style));
+        let kept = style.map_or(1, |style| style.len());
+        let (escape, after) = from.split_at(kept);
+        match style {
+            Some(style) => out.push_str(style),
+            None => push_text(&mut out, escape),
+        }
+        rest = after;
+    }
+    push_text(&mut out, rest);
+    out
+}
+
 fn push_text(out: &mut String, text: &str) {
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -76,10 +103,14 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Characters that a terminal acts on, or that turn the direction of text around.
+/// Characters that a terminal acts on, that turn the direction of text around, or that hide in it. What joins letters and
+/// pictures is left alone, and the blank of pictures drawn in braille: writing needs them.
 fn obeyed(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    let needed = matches!(
+        character,
+        '\u{200c}' | '\u{200d}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
+    );
+    character.is_control() || is_unseen(character) && !needed
 }
 
 /// JSON text: the same characters, in JSON's own escapes, so that it stays the same value.
@@ -88,7 +119,9 @@ pub(crate) fn json(text: &str) -> String {
     for character in text.chars() {
         // Outside of strings JSON has no such character but the line feed.
         if character != '\n' && obeyed(character) {
-            push(&mut out, format_args!("\\u{:04x}", u32::from(character)));
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                push(&mut out, format_args!("\\u{unit:04x}"));
+            }
         } else {
             out.push(character);
         }

@@ -41,10 +41,9 @@ pub(crate) fn what(kind: &Kind) -> String {
         } => {
             let named = |program: &Text| format!(" `{program}`");
             let program = program.as_ref().map(named).unwrap_or_default();
-            let files = if files.is_empty() {
-                String::new()
-            } else {
-                format!(", {} in", count(files.len() as u64, "file"))
+            let files = match files.len() as u64 {
+                0 => String::new(),
+                number => format!(", {} in", count(number, "file")),
             };
             format!("{language}{program}, {}{files}", bytes(*size))
         }
@@ -65,8 +64,8 @@ pub(crate) fn what(kind: &Kind) -> String {
                 bytes(usage.peak_memory_bytes)
             )
         }
-        Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused by `{rule}`"),
-        Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code} by `{rule}`"),
+        Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused{}", by(rule.as_str())),
+        Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code}{}", by(rule.as_str())),
         Kind::StopRequested { by } => format!("by {by}"),
         Kind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
         Kind::FilesOut { files } => left(files),
@@ -93,8 +92,53 @@ pub(crate) fn what(kind: &Kind) -> String {
             bytes: held,
             files,
         } => format!("{}, {why}: {files} entries, {}", joined(mounts), bytes(*held)),
+        Kind::Repeated { .. } | Kind::LossAccepted { .. } | Kind::JournalPruned { .. } => of_journal(kind),
         Kind::SessionClosed { reason } => reason.to_string(),
     }
+}
+
+/// What happened to the journal itself.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever is added is about something else"
+)]
+fn of_journal(kind: &Kind) -> String {
+    match kind {
+        Kind::Repeated {
+            of,
+            what,
+            code,
+            rule,
+            count,
+        } => format!("{count} more {of} of `{what}`: {code}{}", by(rule.as_str())),
+        Kind::LossAccepted {
+            marked,
+            found,
+            cause,
+            by,
+        } => {
+            format!("{}: {}, {by}", loss_words(*marked, *found), cause.name())
+        }
+        Kind::JournalPruned {
+            before,
+            sessions,
+            records,
+            bytes: size,
+            by,
+        } => format!(
+            "{} with {}, {}, last used before {before:.0}, {by}",
+            count(sessions.len() as u64, "session"),
+            count(*records, "record"),
+            bytes(*size)
+        ),
+        other => other.name().to_owned(),
+    }
+}
+
+/// How far the mark beside the key and the journal were apart.
+pub(crate) fn loss_words(marked: Option<u64>, found: u64) -> String {
+    let marked = marked.map_or_else(|| "no mark".to_owned(), |marked| format!("the mark at head {marked}"));
+    format!("{marked}, the journal at head {found}")
 }
 
 fn stream_name(stream: ringfence_journal::Stream) -> &'static str {
@@ -152,7 +196,7 @@ fn egress(kind: &Kind) -> String {
             to,
             address,
             rule,
-        } => format!("{number} {} at {address} by `{rule}`", place(to)),
+        } => format!("{number} {} at {address}{}", place(to), by(rule.as_str())),
         Kind::EgressEnded {
             number,
             status,
@@ -166,7 +210,7 @@ fn egress(kind: &Kind) -> String {
             let (out, back) = (bytes(*bytes_out), bytes(*bytes_in));
             format!("{number}{status}{error}, {duration_ms} ms, {out} out, {back} in")
         }
-        Kind::EgressRefused { number, to, code, rule } => format!("{number} {} {code} by `{rule}`", place(to)),
+        Kind::EgressRefused { number, to, code, rule } => format!("{number} {} {code}{}", place(to), by(rule.as_str())),
         Kind::CredentialUsed { number, credential } => format!("{number} `{credential}` attached"),
         Kind::CredentialMisused {
             number,
@@ -176,6 +220,15 @@ fn egress(kind: &Kind) -> String {
         } => format!("{number} stand-in of `{credential}` in the {place}, {code}"),
         Kind::PolicyChanged { generation, policy } => format!("generation {generation}, `{}`", policy.name),
         other => other.name().to_owned(),
+    }
+}
+
+/// The rule that decided, where one did: what is not there, or does not answer, was refused by no rule.
+pub(crate) fn by(rule: &str) -> String {
+    if rule.is_empty() {
+        String::new()
+    } else {
+        format!(" by `{rule}`")
     }
 }
 
@@ -209,7 +262,7 @@ fn waiting(kind: &Kind) -> String {
             rule,
             expires,
             ..
-        } => format!("{number} `{tool}` by `{rule}`, {id}, until {expires:.0}"),
+        } => format!("{number} `{tool}`{}, {id}, until {expires:.0}", by(rule.as_str())),
         Kind::ApprovalAnswered {
             id,
             number,
@@ -247,7 +300,7 @@ fn call(kind: &Kind) -> String {
             rule,
             bytes: size,
             ..
-        } => format!("{number} `{tool}` by `{rule}`, {}", bytes(*size)),
+        } => format!("{number} `{tool}`{}, {}", by(rule.as_str()), bytes(*size)),
         Kind::CallEnded {
             number,
             tool,
@@ -269,7 +322,7 @@ fn call(kind: &Kind) -> String {
             tool,
             code,
             rule,
-        } => format!("{number} `{tool}` {code} by `{rule}`"),
+        } => format!("{number} `{tool}` {code}{}", by(rule.as_str())),
         Kind::ToolDrifted { tool, .. } => format!("`{tool}` is not what it was when it was first used"),
         other @ (Kind::SessionOpened { .. }
         | Kind::ExecutionStarted { .. }
@@ -296,6 +349,9 @@ fn call(kind: &Kind) -> String {
         | Kind::PolicyChanged { .. }
         | Kind::WorkspaceOpened { .. }
         | Kind::WorkspaceRemoved { .. }
+        | Kind::Repeated { .. }
+        | Kind::LossAccepted { .. }
+        | Kind::JournalPruned { .. }
         | Kind::SessionClosed { .. }) => other.name().to_owned(),
     }
 }

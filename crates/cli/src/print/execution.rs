@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_engine::{Execution, FileReport, ViolationReport};
+use ringfence_policy::visible;
 use serde_json::value::RawValue;
 
 use super::{Printer, bytes, count, escape, layout};
@@ -52,10 +53,9 @@ impl Printer {
         if let Some(error) = &execution.error {
             self.error(&error.message, error.hint.as_deref(), error.rule.as_deref());
             for place in execution.diagnostics.iter().skip(1).take(MOST_PLACES) {
-                self.aside(&format!(
-                    "  {}:{}:{}: {}",
-                    place.file, place.line, place.column, place.message
-                ));
+                let (file, message) = (&place.file, &place.message);
+                let words = format!("  {file}:{}:{}: {message}", place.line, place.column);
+                self.aside(&escape::indented(&words));
             }
         }
         let usage = execution.usage;
@@ -73,7 +73,7 @@ impl Printer {
     fn emitted(&self, files: &[FileReport]) {
         for file in files.iter().filter(|file| file.emitted).take(MOST_LISTED) {
             let media_type = file.media_type.as_deref().unwrap_or_default();
-            let (path, size) = (&file.path, bytes(file.bytes));
+            let (path, size) = (visible(&file.path), bytes(file.bytes));
             self.notice(&format!(
                 "`{path}` ({media_type}, {size}) is emitted: `--out DIR` copies it out"
             ));
@@ -87,7 +87,7 @@ impl Printer {
             Some(text) if self.stdout_is_terminal() => escape::json(&layout::pretty(text)),
             Some(text) => layout::compact(text),
         };
-        self.data(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
+        self.exact(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
     }
 
     /// Each attempt once, with how often it was made.
@@ -102,7 +102,12 @@ impl Printer {
             } else {
                 String::new()
             };
-            self.notice(&format!("refused {kind} `{detail}`{often}: `{rule}`"));
+            let rule = if rule.is_empty() {
+                String::new()
+            } else {
+                format!(": `{rule}`")
+            };
+            self.notice(&format!("refused {kind} `{detail}`{often}{rule}"));
         }
         if let Some(more) = times.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
             self.notice(&format!("{more} more kinds of attempts were refused"));

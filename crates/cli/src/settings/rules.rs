@@ -33,7 +33,10 @@ pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) ->
                 .map(|ceiling| Ceiling::from_draft(ceiling.layer(&set)));
             let ceiling = ceiling.unwrap_or_else(Ceiling::own_word);
             policy.layer(&set).under(&ceiling).map_err(|error| {
-                too_much(&error).hint("the operator's `policy` must stay under the operator's `ceiling`")
+                too_much(
+                    &error,
+                    "the operator's `policy` must stay under the operator's `ceiling`",
+                )
             })
         }
         None => own_word(&Draft::builtin(), &set),
@@ -52,8 +55,8 @@ pub(crate) fn observing(policy: &Policy, config: &Config) -> Result<Policy, Faul
         .as_ref()
         .map_or_else(Ceiling::own_word, Ceiling::from_draft);
     open.named(policy.name()).under(&ceiling).map_err(|error| {
-        too_much(&error)
-            .hint("`--learn` lets a program reach every public host, which the operator's `ceiling` does not")
+        let hint = "`--learn` lets a program reach every public host, which the operator's `ceiling` does not";
+        too_much(&error, hint)
     })
 }
 
@@ -123,7 +126,7 @@ fn own_word(draft: &Draft, set: &Draft) -> Result<Policy, Fault> {
     draft
         .layer(set)
         .under(&Ceiling::own_word())
-        .map_err(|error| too_much(&error).hint(hint))
+        .map_err(|error| too_much(&error, hint))
 }
 
 /// A file that was found: under the ceiling, and showing nothing that lies outside its folder. What the user says
@@ -146,9 +149,10 @@ fn under_ceiling(path: &Path, set: &Draft, config: &Config) -> Result<Policy, Fa
     let draft = stay_below(draft, &folder)?;
     let top = ceiling(config, &folder)?.layer(set);
     draft.layer(set).under(&Ceiling::from_draft(top)).map_err(|error| {
-        too_much(&error).hint(format!(
+        let hint = format!(
             "`./{FOUND}` was found, not chosen: if you mean it, say `--policy ./{FOUND}`, or widen `ceiling` in your `ringfence.yaml`"
-        ))
+        );
+        too_much(&error, hint)
     })
 }
 
@@ -224,16 +228,16 @@ pub(crate) fn unparsed(error: ParseError) -> Fault {
     }
 }
 
-fn too_much(error: &TooMuch) -> Fault {
+fn too_much(error: &TooMuch, otherwise: impl Into<String>) -> Fault {
     let keys = error.keys.iter().map(|key| format!("  {key}"));
-    let lines: Vec<String> = keys
-        .chain(error.examples.iter().map(|example| format!("  {example}")))
-        .collect();
-    let rules: Vec<&str> = error.keys.iter().map(|key| key.key.as_str()).collect();
+    let bounds = error.bounds.iter().map(|one| format!("  {one}"));
+    let examples = error.examples.iter().map(|example| format!("  {example}"));
+    let lines: Vec<String> = keys.chain(bounds).chain(examples).collect();
     let message = format!("policy `{}` is refused:\n{}", error.name, lines.join("\n"));
-    Fault::refused("policy.ceiling", message).rule(if rules.is_empty() {
-        "examples".to_owned()
-    } else {
-        rules.join(", ")
-    })
+    let fault = Fault::refused(error.code(), message).rule(error.rule());
+    // What no ceiling allows has its own way out.
+    match error.code() {
+        "policy.bounds" => fault.hint(error.hint()),
+        _ => fault.hint(otherwise),
+    }
 }

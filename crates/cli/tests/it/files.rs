@@ -186,3 +186,26 @@ fn a_colon_in_an_existing_name_belongs_to_it() {
     let done = setting.run(&["exec", "--file", "a:b", "--", "cat", "a:b"]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "colon"), "{done:?}");
 }
+
+#[test]
+fn an_answer_lists_the_first_of_many_files_and_loses_none() {
+    const FILES: usize = 3000;
+    let setting = Setting::new();
+    let script = format!(
+        "name=$(printf 'n%.0s' $(seq 150)); i=0; while [ $i -lt {FILES} ]; do echo $i >$name$i; i=$((i+1)); done"
+    );
+    let done = setting.run(&["exec", "--json", "--out", "out", "--", "sh", "-c", &script]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stdout.len() < 200_000, "{} bytes", done.stdout.len());
+    let object: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let listed = object["files"].as_array().unwrap().len();
+    assert!((100..=1000).contains(&listed), "{listed} listed");
+    assert_eq!(object["truncated"]["files"], json!(FILES - listed));
+    assert_eq!(names(&setting.work().join("out")).len(), FILES);
+    // A short list is whole, and says nothing of it.
+    let object = setting.json(&["exec", "--json", "--", "sh", "-c", "echo one >one"]);
+    assert_eq!(
+        object["truncated"],
+        json!({ "stdout": false, "stderr": false, "value": false })
+    );
+}

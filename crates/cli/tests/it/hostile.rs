@@ -300,7 +300,8 @@ fn flood(address: &str, secret: &str, chunked: bool) -> Option<u16> {
 #[test]
 fn killed_in_the_middle_of_32_runs_nothing_is_left_and_the_journal_holds() {
     let setting = serving();
-    let (mut served, secret) = setting.serve_http(&[]);
+    // Little each, so that the machine has room for all at once.
+    let (mut served, secret) = setting.serve_http(&["--set", "proc.mem_limit=64MiB"]);
     let mark = format!("32{}", std::process::id());
     let barrier = Barrier::new(33);
     thread::scope(|scope| {

@@ -104,6 +104,7 @@ fn session(setting: &Setting) -> SessionId {
             backend: "native".into(),
             enforcement: Vec::new(),
             durable: false,
+            journal_bytes: 1 << 26,
             uid: None,
             keeping: None,
         };
@@ -178,7 +179,7 @@ fn a_host_is_explained_with_what_the_session_tried_there() {
     assert_eq!(
         explained.stdout,
         "host `a.example.org` port 443 is denied by `net.default`\n  deny  net.default\n\
-         hint: name the host in `net.allowlist`; a bare host means https on port 443\n\
+         hint: `net.allowlist[0]` names this host, and not this method or path: widen it if it is yours\n\
          what the session tried there:\n  \
          ok      GET https://a.example.org:443/x 200 by `net.allowlist[0]`\n  \
          refused POST https://a.example.org:443/y net.denied by `net.default`\n",

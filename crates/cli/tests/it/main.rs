@@ -23,6 +23,7 @@ mod messages;
 mod policy;
 mod programs;
 mod real;
+mod records;
 mod replays;
 mod serve;
 mod serving;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::setting::{Setting, finish};
@@ -14,6 +15,9 @@ fn check(setting: &Setting, args: &[&str], code: i32, message: &str) {
     assert!(!done.stderr.contains("os error"), "{args:?}\n{}", done.stderr);
 }
 
+/// A place below a read-only folder that has no room for it.
+const BELOW: &str = "fs.mounts=[{path: /deps, access: ro, from: ./deps}, {path: /deps/cache, access: rw, quota: 1MiB}]";
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "cases are data")]
 fn every_refusal_says_what_why_and_what_next() {
@@ -23,7 +27,9 @@ fn every_refusal_says_what_why_and_what_next() {
     setting.write("huge.ts", vec![b' '; (16 << 20) + 1]);
     setting.write("unknown.txt", "1");
     fs::create_dir(setting.work().join("folder.ts")).unwrap();
-    let cases: [(&[&str], i32, &str); 19] = [
+    fs::create_dir(setting.work().join("deps")).unwrap();
+    setting.write("env.yaml", format!("env: {{ BIG: {} }}\n", "x".repeat(800 << 10)));
+    let cases: [(&[&str], i32, &str); 22] = [
         (
             &["run", "nope.ts"],
             127,
@@ -86,6 +92,16 @@ fn every_refusal_says_what_why_and_what_next() {
             "session `s_1` would end with this command: its policy keeps nothing\nrule: fs.mounts.keep\nhint: write `keep: true`",
         ),
         (
+            &["run", "a.ts", "--policy", "default", "--set", "proc.open_files=3"],
+            126,
+            "  `proc.open_files` is 3, the least is 16\nrule: proc.open_files\nhint: no program could start",
+        ),
+        (
+            &["run", "a.ts", "--policy", "env.yaml"],
+            126,
+            "bytes, the most is 32768\nrule: env\nhint: bring large values in as a file",
+        ),
+        (
             &["run", "a.ts", "--file", "nope"],
             125,
             "cannot bring `nope` in: no such file or directory",
@@ -103,6 +119,12 @@ fn every_refusal_says_what_why_and_what_next() {
         (&["trust", "."], 125, "there is no `ringfence.yaml` in `.`"),
         (&["session", "show", "nope"], 1, "`nope` is not a session id"),
         (&["policy", "learn"], 1, "there is no journal in"),
+        // What is refused when a session opens is in the journal.
+        (
+            &["run", "a.ts", "--policy", "default", "--set", BELOW],
+            126,
+            "`/deps/cache` lies below `/deps`, which is read-only and has no folder `cache` to put it on\nrule: fs.mounts[/deps/cache]\nhint: mount it beside `/deps`",
+        ),
     ];
     for (args, code, message) in cases {
         check(&setting, args, code, message);
@@ -291,4 +313,74 @@ fn the_demo_blocks_six_attempts_and_keeps_nothing() {
         done.stdout
     );
     assert!(!setting.path("user").exists());
+}
+
+/// First words that only codes begin with; other names with a dot are keys, files or tools.
+const OF_CODES: [&str; 18] = [
+    "api",
+    "approval",
+    "arguments",
+    "call",
+    "execution",
+    "import",
+    "job",
+    "journal",
+    "language",
+    "limit",
+    "policy",
+    "program",
+    "replay",
+    "run",
+    "session",
+    "start",
+    "store",
+    "value",
+];
+
+/// Everything under a folder that has one of these endings.
+fn texts(folder: &Path, endings: &[&str], found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            texts(&path, endings, found);
+        } else if endings.contains(&ending) {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+}
+
+fn is_code(word: &str) -> bool {
+    let plain = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let files = ["json", "jsonl", "js", "md", "py", "rs", "sh", "ts", "tsx", "yaml"];
+    word.split_once('.')
+        .is_some_and(|(first, rest)| OF_CODES.contains(&first) && plain(rest) && !files.contains(&rest))
+}
+
+#[test]
+fn every_code_that_the_documents_name_is_one_that_the_program_has() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let mut sources = Vec::new();
+    texts(&root.join("crates"), &["rs"], &mut sources);
+    let mut documents = Vec::new();
+    for folder in ["concepts", "guides", "reference", "security"] {
+        texts(&root.join("docs").join(folder), &["md"], &mut documents);
+    }
+    for name in ["README.md", "SANDBOX.md", "SECURITY.md", "SPECIFICATION.md"] {
+        documents.push((root.join(name), fs::read_to_string(root.join(name)).unwrap()));
+    }
+    let mut seen = 0;
+    for (path, text) in documents {
+        for code in text.split('`').filter(|word| is_code(word)) {
+            seen += 1;
+            let quoted = format!("\"{code}\"");
+            assert!(
+                sources.iter().any(|(_, source)| source.contains(&quoted)),
+                "{}: no program prints `{code}`",
+                path.display()
+            );
+        }
+    }
+    assert!(seen > 50, "only {seen} codes were found in the documents");
 }

@@ -186,6 +186,73 @@ fn a_found_policy_shows_nothing_outside_its_folder() {
 }
 
 #[test]
+fn what_is_hidden_is_shown_to_nobody_who_names_it() {
+    let setting = Setting::new();
+    for name in [".ssh/id", "svc/.aws/credentials", ".env", "server.pem", "src/main.py"] {
+        setting.write(name, "s3cret");
+    }
+    for (target, link) in [(".ssh", "keys"), (".env", "settings"), ("svc/.aws", "svc/cloud")] {
+        std::os::unix::fs::symlink(setting.work().join(target), setting.work().join(link)).unwrap();
+    }
+    let names = [
+        "./.ssh",
+        "./svc/.aws",
+        "./.env",
+        "./server.pem",
+        "keys",
+        "settings",
+        "svc/cloud",
+    ];
+    for from in names {
+        let mounts = format!("[{{ path: /deps, access: ro, from: {from} }}]");
+        setting.write("sandbox.policy.yaml", format!("fs: {{ mounts: {mounts} }}\n"));
+        let ceiling = format!(
+            "ceiling: {{ fs: {{ mounts: [{{ path: /x, access: ro, from: {} }}] }} }}\n",
+            setting.work().display()
+        );
+        setting.write("wide.yaml", ceiling);
+        let set = format!("fs.mounts={mounts}");
+        for flags in [
+            &[][..],
+            &["--config", "wide.yaml"],
+            &["--policy", "sandbox.policy.yaml"],
+            &["--policy", "default", "--set", &set],
+        ] {
+            let read = "cat /deps /deps/id /deps/credentials";
+            let args: Vec<&str> = ["exec"]
+                .iter()
+                .chain(flags)
+                .chain(&["--", "sh", "-c", read])
+                .copied()
+                .collect();
+            let done = setting.run(&args);
+            assert_eq!(
+                (done.code, done.stdout.as_str()),
+                (Some(126), ""),
+                "{from} {flags:?}: {done:?}"
+            );
+            assert!(
+                done.stderr.contains("is hidden by `fs.deny`"),
+                "{from} {flags:?}: {}",
+                done.stderr
+            );
+            assert!(
+                done.stderr.contains("rule: fs.deny"),
+                "{from} {flags:?}: {}",
+                done.stderr
+            );
+        }
+    }
+    setting.write(
+        "sandbox.policy.yaml",
+        "fs: { mounts: [{ path: /deps, access: ro, from: . }] }\n",
+    );
+    let done = setting.run(&["exec", "--", "sh", "-c", "cat /deps/src/main.py; find /deps | sort"]);
+    let shown = "s3cret/deps\n/deps/keys\n/deps/sandbox.policy.yaml\n/deps/settings\n/deps/src\n/deps/src/main.py\n/deps/svc\n/deps/svc/cloud\n/deps/wide.yaml\n";
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), shown), "{done:?}");
+}
+
+#[test]
 fn a_found_configuration_counts_only_when_trusted_as_it_is() {
     let setting = Setting::new();
     setting.write("ringfence.yaml", "policy: { env: { TRUSTED: '1' } }\n");

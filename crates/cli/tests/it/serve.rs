@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,6 +99,156 @@ fn who_has_a_token_is_let_in_until_it_is_revoked() {
     assert!(started.elapsed() < Duration::from_secs(5));
     let checked = setting.run(&["audit", "verify"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+/// What a server may grow by, whatever the programs of an agent throw at it.
+const MAX_GROWTH: u64 = 96 << 20;
+
+/// Each tries to make the server keep what it is given: refused calls, output, a value, an error, lines of a log.
+const FLOODS: [(&str, &str); 5] = [
+    (
+        "javascript",
+        "let n = 0; for (let i = 0; i < 20000; i++) { try { await tools['s' + i % 500]['t' + i]({}) } catch { n++ } } n",
+    ),
+    ("shell", "yes 'a line of output' | head -c 15000000"),
+    ("javascript", "'x'.repeat(60000000)"),
+    ("javascript", "throw new Error('x'.repeat(60000000))"),
+    (
+        "javascript",
+        "for (let i = 0; i < 200000; i++) console.log('a line of a log that is as long as others, ' + i); 1",
+    ),
+];
+
+/// The most memory that a process had at once.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_server_stays_small_while_programs_flood_it() {
+    let setting = Setting::new();
+    let server = Server::start(&setting, &[]);
+    let (_, secret) = token(&setting, "agent");
+    let run = |language: &str, code: &str| {
+        let body = json!({ "language": language, "code": code }).to_string();
+        ask(server.address, &secret, "POST", "/api/v1/runs", "", &body)
+    };
+    assert_eq!(run("javascript", "1 + 1").0, 200);
+    let before = peak_memory(server.child.id());
+    let run = &run;
+    thread::scope(|scope| {
+        for (language, code) in FLOODS.iter().chain(&FLOODS) {
+            scope.spawn(move || {
+                let (status, answer) = run(language, code);
+                assert_eq!(status, 200, "{code}: {answer}");
+                let length = answer.to_string().len();
+                assert!(length < 200_000, "{code}: an answer of {length} bytes");
+            });
+        }
+    });
+    let grown = peak_memory(server.child.id()).saturating_sub(before);
+    eprintln!("the server grew by {} MiB", grown >> 20);
+    assert!(grown < MAX_GROWTH, "the server grew by {} MiB", grown >> 20);
+    assert_eq!(server.end(), Some(0));
+}
+
+/// What values that are looked through may take together, their texts, and what is kept of them.
+const MAX_VALUES_GROWTH: u64 = 1280 << 20;
+
+/// A small text that is a large tree, one that is too large a tree, and arguments that are refused.
+const TREES: [&str; 3] = [
+    "Array.from({ length: 250000 }, () => ({ a: 1 }))",
+    "Array.from({ length: 1800000 }, () => ({ a: 1 }))",
+    "const all = Array.from({ length: 40 }, (_, i) => tools.none.such({ n: i, x: 'x'.repeat(4000000) }).catch(() => 1));
+     (await Promise.all(all)).length",
+];
+
+#[test]
+fn values_of_tiny_objects_cost_a_bounded_amount_and_hold_up_nobody() {
+    let setting = Setting::new();
+    let server = Server::start(&setting, &[]);
+    let (_, secret) = token(&setting, "agent");
+    let run = |code: &str| {
+        let body = json!({ "language": "javascript", "code": code }).to_string();
+        ask(server.address, &secret, "POST", "/api/v1/runs", "", &body)
+    };
+    assert_eq!(run("1 + 1").0, 200);
+    let before = peak_memory(server.child.id());
+    let (run, over) = (&run, &AtomicBool::new(false));
+    let (address, secret) = (server.address, secret.as_str());
+    let slowest = thread::scope(|scope| {
+        let asked = scope.spawn(move || {
+            let mut slowest = Duration::ZERO;
+            while !over.load(Ordering::Relaxed) {
+                let asked = Instant::now();
+                assert_eq!(ask(address, secret, "GET", "/healthz", "", "").0, 200);
+                slowest = slowest.max(asked.elapsed());
+                thread::sleep(Duration::from_millis(20));
+            }
+            slowest
+        });
+        let runs: Vec<_> = TREES
+            .iter()
+            .cycle()
+            .take(12)
+            .map(|code| {
+                scope.spawn(move || {
+                    let (status, answer) = run(code);
+                    assert_eq!(
+                        (status, &answer["status"]),
+                        (200, &json!("completed")),
+                        "{code}: {answer}"
+                    );
+                })
+            })
+            .collect();
+        let all_fine = runs
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .all(|run| run.is_ok());
+        over.store(true, Ordering::Relaxed);
+        assert!(all_fine);
+        asked.join().unwrap()
+    });
+    let grown = peak_memory(server.child.id()).saturating_sub(before);
+    eprintln!("grown by {} MiB, asked for {slowest:?}", grown >> 20);
+    assert!(grown < MAX_VALUES_GROWTH, "the server grew by {} MiB", grown >> 20);
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    assert_eq!(server.end(), Some(0));
+}
+
+/// What is kept of runs, and what a server has besides.
+const MAX_KEPT_GROWTH: u64 = 384 << 20;
+
+#[test]
+fn drafts_do_not_fill_a_servers_memory() {
+    let setting = Setting::new();
+    let server = Server::start(&setting, &[]);
+    let (_, secret) = token(&setting, "agent");
+    let run = |round: usize, count: usize| {
+        let glob = |number: usize| format!("**/{round}-{number}-{}", "x".repeat(900));
+        let deny: Vec<String> = (0..count).map(glob).collect();
+        let body = json!({ "language": "javascript", "code": "1", "sandbox_policy": { "fs": { "deny": deny } } });
+        ask(server.address, &secret, "POST", "/api/v1/runs", "", &body.to_string())
+    };
+    assert_eq!(run(0, 1).0, 200);
+    let (status, refused) = run(0, 100);
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (200, &json!("policy.size")),
+        "{refused}"
+    );
+    let before = peak_memory(server.child.id());
+    for round in 1..=150 {
+        let (status, answer) = run(round, 64);
+        assert_eq!((status, &answer["value"]), (200, &json!(1)), "{answer}");
+    }
+    let grown = peak_memory(server.child.id()).saturating_sub(before);
+    eprintln!("the server grew by {} MiB", grown >> 20);
+    assert!(grown < MAX_KEPT_GROWTH, "the server grew by {} MiB", grown >> 20);
+    assert_eq!(server.end(), Some(0));
 }
 
 #[test]

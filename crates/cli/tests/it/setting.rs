@@ -211,7 +211,9 @@ pub(crate) fn processes_with(part: &str) -> Vec<u32> {
 /// Something installed below `target/tools`, or nothing, said aloud.
 pub(crate) fn tool(path: &str) -> Option<PathBuf> {
     let here = std::env::current_exe().unwrap();
-    let target = here.ancestors().find(|folder| folder.join("tools").is_dir());
+    // The tag is cargo's: a folder of that name elsewhere is somebody else's.
+    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file() && folder.join("tools").is_dir();
+    let target = here.ancestors().find(is_target);
     let Some(target) = target else {
         eprintln!("SKIPPED: needs root to reach `target/tools`");
         return None;

@@ -11,6 +11,7 @@ use crate::{Engine, Settings};
 fn finished() -> Ended {
     Ended {
         verdict: Verdict::Finished,
+        refused: None,
         outcome: None,
         value: Vec::new(),
         usage: ringfence_sandbox::Usage::default(),
@@ -47,6 +48,7 @@ async fn keeper(home: &std::path::Path) -> Keeper {
         recorder: Arc::clone(&engine.store),
         session: ids.0,
         execution: ids.1,
+        parent: None,
         past: Arc::clone(&session.past),
         tape: Arc::new(Tape::off()),
         desk: Desk::closed(),

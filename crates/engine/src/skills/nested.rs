@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{DEPTH, Library, Whose, tool_of};
 use crate::attempt::{Attempt, Company, Ran};
+use crate::durable::Turn;
 use crate::engine::{Engine, lock};
 use crate::error::RunError;
 use crate::execution::Execution;
@@ -216,12 +217,32 @@ impl Engine {
             if spec.has_folders() {
                 self.note_folder(&session.folders)?;
             }
-            let ran = self.in_a_nested_place(&session, &spec, &mut request, stop).await;
+            let ran = self.in_its_turn(&session, &spec, &mut request, stop).await;
             if spec.has_folders() {
-                self.remove_scratch(&session.folders);
+                self.remove_scratch(&session.folders).await;
             }
             ran
         })
+    }
+
+    /// Runs it once the machine has a place for it.
+    async fn in_its_turn(
+        &self,
+        session: &Session,
+        spec: &Arc<Spec>,
+        request: &mut RunCode,
+        stop: &mut Stop,
+    ) -> Result<Execution, RunError> {
+        let mut company = Company {
+            live: &mut (),
+            stop,
+            run: None,
+        };
+        match self.turn_of(session, spec, &Attempt::first(), &mut company).await? {
+            Turn::Taken(_turn) => self.in_a_nested_place(session, spec, request, company.stop).await,
+            Turn::Full(refusal) => Err(RunError::Refused(refusal)),
+            Turn::Cancelled => Err(RunError::Abandoned),
+        }
     }
 
     async fn in_a_nested_place(

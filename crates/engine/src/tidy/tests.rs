@@ -37,6 +37,7 @@ async fn left(engine: &Engine, keep: Duration) -> SessionId {
         backend: "native".into(),
         enforcement: Vec::new(),
         durable: false,
+        journal_bytes: 1 << 26,
         uid: None,
         keeping: Some(Keeping { name: None, keep }),
     };

@@ -23,6 +23,7 @@ async fn engine_with(home: &Path, idle: Duration, checkers: ringfence_engine::To
         policy: Arc::new(policy),
         idle,
         warm: 1,
+        budget: ringfence_engine::BudgetOverrides::default(),
     };
     let settings = Settings {
         front: Some(front),

@@ -14,6 +14,7 @@ use ringfence_store::{Sessions, Target};
 mod front;
 mod skills;
 mod standing;
+mod voice;
 
 async fn engine(home: &Path) -> Engine {
     Engine::open(settings(home)).await.unwrap()

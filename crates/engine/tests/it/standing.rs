@@ -53,6 +53,7 @@ impl Inbox {
             backend: "native".into(),
             enforcement: Vec::new(),
             durable: false,
+            journal_bytes: 1 << 26,
             uid: None,
             keeping: None,
         };

@@ -19,7 +19,7 @@ use super::relay::relay;
 use super::resolve::Resolved;
 use super::rewind::{Rewind, Stream};
 use super::serve;
-use super::sniff::{self, Spoken, sniff};
+use super::sniff::{self, Hello, Spoken, sniff};
 use super::socks;
 use super::tls::HANDSHAKE;
 use super::upstream::Origin;
@@ -101,7 +101,7 @@ impl Egress {
         };
         match spoken {
             Spoken::Silence => {}
-            Spoken::Tls(name) => self.tls(stream, &tunnel, name).await,
+            Spoken::Tls(hello) => self.tls(stream, &tunnel, hello).await,
             Spoken::Http => self.http(stream, &tunnel).await,
             Spoken::Unknown => {
                 let refusal = refuse::protocol("only TLS and HTTP/1 go through a tunnel");
@@ -160,12 +160,12 @@ impl Egress {
 
     /// Whether the requests in this host's TLS must be seen.
     fn looks_inside(&self, policy: &Policy, request: &HostRequest) -> bool {
-        policy.inspects(request) || self.attachments().look_inside()
+        policy.ends_tls(request) || self.attachments().look_inside()
     }
 
-    async fn tls<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel, name: Option<String>) {
+    async fn tls<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel, hello: Hello) {
         let request = tunnel.request(Scheme::Https);
-        if let Err(refusal) = named(tunnel, name.as_deref()) {
+        if let Err(refusal) = named(tunnel, hello.name.as_deref()) {
             return self.alert(stream, tunnel, refusal).await;
         }
         let resolved = match self.resolver().resolve(&tunnel.host).await {
@@ -175,15 +175,19 @@ impl Egress {
         // The rules may have changed since the tunnel was granted, and may change until it has its place.
         let (rule, ended, place) = loop {
             let moment = self.rules().now();
+            let ended = self.looks_inside(&moment.policy, &request);
             let judged = self.possible(&moment.policy, &request).and_then(|()| {
                 judge::resolved(&moment.policy, &request, &resolved)?;
+                // Where we end TLS ourselves nothing stays hidden, and the extension means nothing.
+                if hello.hides && !ended {
+                    return Err(refuse::hidden(&tunnel.host.to_string()));
+                }
                 judge::host(&moment.policy, &request)
             });
             let rule = match judged {
                 Ok(rule) => rule,
                 Err(refusal) => return self.alert(stream, tunnel, refusal).await,
             };
-            let ended = self.looks_inside(&moment.policy, &request);
             let crossing = Crossing {
                 request: request.clone(),
                 addresses: resolved.addresses.clone(),

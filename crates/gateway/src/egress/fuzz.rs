@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::guard::Guard;
-use super::sniff::{Spoken, spoken};
+use super::sniff::{Hello, Spoken, spoken};
 use super::{head, socks};
 
 /// Bytes that come in pieces of this length, and swallow what is written.
@@ -117,7 +117,7 @@ pub fn fuzz_tunnel(bytes: &[u8]) {
     if let Some(part) = part {
         assert_eq!(whole, Some(part), "the first bytes decide");
     }
-    if let Some(Spoken::Tls(Some(name))) = whole {
+    if let Some(Spoken::Tls(Hello { name: Some(name), .. })) = whole {
         assert!(name.is_ascii() && !name.contains('\0'), "{name:?}");
     }
 }

@@ -44,7 +44,7 @@ impl Crossing {
         let allowed = |address: &IpAddr| policy.address(*address, &self.request).verdict() == Verdict::Allow;
         policy.host(&self.request).verdict() == Verdict::Allow
             && self.addresses.iter().all(allowed)
-            && !(self.unseen && policy.inspects(&self.request))
+            && !(self.unseen && policy.ends_tls(&self.request))
     }
 }
 

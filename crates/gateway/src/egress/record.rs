@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::refuse::Denial;
 use crate::credential::Misuse;
-use crate::pass::Ends;
+use crate::pass::{Ends, RefusalTally};
 
 /// Refusals that are told one by one; the rest is counted.
 const TOLD: usize = 256;
@@ -91,6 +91,7 @@ pub(super) struct Ledger {
     next: AtomicU64,
     ends: Ends<Scribe>,
     crossed: Mutex<Crossed>,
+    refusals: Mutex<RefusalTally>,
     /// How many are out.
     open: watch::Sender<usize>,
     closing: watch::Sender<bool>,
@@ -106,6 +107,7 @@ impl Ledger {
             execution,
             next: AtomicU64::new(1),
             crossed: Mutex::default(),
+            refusals: Mutex::default(),
             open: watch::Sender::new(0),
             closing: watch::Sender::new(false),
             failed: watch::Sender::new(None),
@@ -118,6 +120,17 @@ impl Ledger {
 
     pub(super) fn session(&self) -> SessionId {
         self.session
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, RefusalTally> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts events for refusals that none says yet behind what waits to be written.
+    fn say_refusals(&self) {
+        for (kind, _) in self.refusals().take("egress_refused") {
+            self.ends.add(Event::host(self.session, Some(self.execution), kind));
+        }
     }
 
     fn crossed(&self) -> MutexGuard<'_, Crossed> {
@@ -165,6 +178,13 @@ impl Ledger {
             }
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let is_listed = self.refusals().add(to.host.as_str(), refusal.code, rule);
+        if !is_listed {
+            if self.refusals().hold(Vec::new()) {
+                self.say_refusals();
+            }
+            return self.failure().map_or(Ok(number), Err);
+        }
         self.record(Kind::EgressRefused {
             number,
             to: to.clone(),
@@ -271,6 +291,7 @@ impl Ledger {
         let mut open = self.open.subscribe();
         // Whatever does not end in time has no end in the journal: what became of it is not known.
         let _ = tokio::time::timeout(LEAVING, open.wait_for(|open| *open == 0)).await;
+        self.say_refusals();
         self.ends.write_all().await?;
         match self.failure() {
             Some(error) => Err(error),

@@ -136,6 +136,14 @@ pub(super) fn sni(message: impl Into<String>) -> Refusal {
         .hint("use the host's own name in TLS, the same as in the tunnel")
 }
 
+/// Another name may be hidden in TLS that is not ended here.
+pub(super) fn hidden(host: &str) -> Refusal {
+    let message = format!("TLS for `{host}` carries `encrypted_client_hello`, which can hide the name of another host");
+    Refusal::new("net.ech", message)
+        .by("builtin.ech")
+        .hint("turn encrypted client hello off in the program, or ask the operator for `net.inspect: all`")
+}
+
 /// The rules changed under way.
 pub(super) fn changed() -> Refusal {
     Refusal::new("net.denied", "other rules came into force, and they forbid it")

@@ -12,14 +12,23 @@ const MOST: usize = 20 * 1024;
 /// What is spoken in a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Spoken {
-    /// TLS, for this name if it says one.
-    Tls(Option<String>),
+    /// TLS.
+    Tls(Hello),
     /// A request of HTTP/1, as far as the first letters tell.
     Http,
     /// Neither.
     Unknown,
     /// Nothing at all.
     Silence,
+}
+
+/// The first message of TLS, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hello {
+    /// The host's name, if it says one.
+    pub(super) name: Option<String>,
+    /// Whether it may hide another name in `encrypted_client_hello`. One that only pretends to looks the same.
+    pub(super) hides: bool,
 }
 
 /// Reads until it is clear what is spoken; everything read can be read again.
@@ -56,13 +65,67 @@ fn hello(bytes: &[u8]) -> Option<Spoken> {
         match acceptor.accept() {
             Ok(Some(accepted)) => {
                 let name = accepted.client_hello().server_name().map(str::to_owned);
-                return Some(Spoken::Tls(name));
+                // Whatever rustls reads and this does not is nothing that goes out.
+                let spoken = hides(bytes).map_or(Spoken::Unknown, |hides| Spoken::Tls(Hello { name, hides }));
+                return Some(spoken);
             }
             Ok(None) => {}
             Err(_) => return Some(Spoken::Unknown),
         }
     }
     (bytes.len() >= MOST).then_some(Spoken::Unknown)
+}
+
+/// Whether a whole first message has the extension in which another one hides.
+fn hides(records: &[u8]) -> Option<bool> {
+    const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
+    let message = message(records)?;
+    // Type and length of the message, version, random bytes.
+    let mut rest = message.get(4 + 2 + 32..)?;
+    for prefix in [1, 2, 1] {
+        // Session, suites, compressions.
+        rest = skip(rest, prefix)?.1;
+    }
+    if rest.is_empty() {
+        return Some(false);
+    }
+    let (mut extensions, _) = skip(rest, 2)?;
+    while !extensions.is_empty() {
+        let (kind, after) = extensions.split_first_chunk::<2>()?;
+        if u16::from_be_bytes(*kind) == ENCRYPTED_CLIENT_HELLO {
+            return Some(true);
+        }
+        extensions = skip(after, 2)?.1;
+    }
+    Some(false)
+}
+
+/// The first message of a handshake, out of the records that carry it.
+fn message(mut records: &[u8]) -> Option<Vec<u8>> {
+    let mut message = Vec::new();
+    loop {
+        if let Some([_, high, middle, low, ..]) = message.first_chunk::<4>() {
+            let length = 4 + u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+            if message.len() >= length {
+                message.truncate(length);
+                return Some(message);
+            }
+        }
+        let (head, rest) = records.split_first_chunk::<3>()?;
+        if head.first() != Some(&HANDSHAKE) {
+            return None;
+        }
+        let (piece, after) = skip(rest, 2)?;
+        message.extend_from_slice(piece);
+        records = after;
+    }
+}
+
+/// What stands behind a length of so many bytes, and what follows it.
+fn skip(bytes: &[u8], prefix: usize) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_at_checked(prefix)?;
+    let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+    rest.split_at_checked(length)
 }
 
 /// A method and a space; HTTP/2 without TLS (`PRI`) is none.

@@ -16,9 +16,8 @@ use crate::desk::{Petition, Ruling};
 use crate::gateway::Found;
 use crate::refusal::Refusal;
 use crate::tape::{Asking, What};
+use crate::tree::TreePermit;
 
-/// Calls in one session where the policy says nothing.
-const MAX_CALLS: u32 = 1000;
 /// The rule by which a call that was under way at a crash is not made again by itself.
 pub(super) const UNKNOWN: &str = "tools.unknown";
 const DRIFT: &str = "tools.drift";
@@ -72,6 +71,8 @@ impl Standing {
 pub(super) struct Cleared {
     pub(super) tool: Found,
     pub(super) arguments: Map<String, Value>,
+    /// The memory of the arguments.
+    pub(super) memory: TreePermit,
     pub(super) rule: String,
     /// The server was not used in this session before.
     pub(super) new_server: bool,
@@ -170,6 +171,10 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                 continue;
             }
             standing.hints = Some(tool.hints());
+            let memory = self.trees.reserve(asking.body).await.map_err(|error| {
+                Refusal::new("tool.arguments", format!("the arguments are too large: {error}"))
+                    .hint("send them in parts, or as a text")
+            })?;
             let arguments: Value = serde_json::from_str(asking.body)
                 .map_err(|error| Refusal::new("tool.arguments", format!("the arguments are not JSON: {error}")))?;
             // What is judged is what is sent.
@@ -197,6 +202,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                     return Ok(Cleared {
                         tool,
                         arguments,
+                        memory,
                         rule,
                         new_server,
                         revealed,
@@ -274,21 +280,12 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             Ok(rule) => rule,
             Err(rule) => return Ok(Next::Ask(AskReason::Rule, rule)),
         };
-        let most = policy.tools().max_calls.unwrap_or(MAX_CALLS);
-        if state.calls >= most {
-            return Err(
-                Refusal::new("limit.calls", format!("{most} calls were made in this session"))
-                    .by("tools.max_calls")
-                    .hint("make fewer calls: filter at the tool, or ask for more at once"),
-            );
-        }
         let tool = matter.tool;
         let rates = policy.rates(&tool.name, tool.hints(), matter.arguments, &state.history);
         let (own, shared) = metered(policy, &tool.name, rates);
         self.past
             .count(&mut state, &own, &shared)
             .map_err(|full| too_often(name, &full))?;
-        state.calls += 1;
         state.history.record(matter.tool.name.clone());
         Ok(Next::Go {
             rule,
@@ -320,6 +317,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         };
         let masked = self.masked(matter.policy, asking.body, matter.is_revealed).await?;
         // What the program was answered before comes first: the question's entries hold the trace that follows it.
+        self.say_refusals();
         self.ends.write_all().await.map_err(Stopped::Unrecorded)?;
         let petition = Petition {
             id,

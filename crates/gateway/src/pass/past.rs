@@ -4,16 +4,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_journal::Principal;
+use ringfence_journal::{ExecutionId, Principal};
 use ringfence_policy::{History, LimitOf, Policy, Rate, Rule, ToolName};
 
 use super::rate::{Full, Metered, Rates};
+use super::tally::{CallCount, CallCounts};
 
 /// What a session has done at the door.
 #[derive(Debug, Default)]
 pub struct Past {
     state: Mutex<State>,
     tenant: Arc<Tenant>,
+    counts: CallCounts,
 }
 
 /// The rates that all sessions of one principal share.
@@ -30,7 +32,6 @@ const MANY: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) history: History,
-    pub(super) calls: u32,
     servers: BTreeSet<String>,
     /// Tools that people granted, each with the rule that asked and the digest of the policy that has it.
     granted: BTreeSet<(String, String, String)>,
@@ -49,6 +50,7 @@ impl Tenants {
         }
         Past {
             state: Mutex::default(),
+            counts: CallCounts::default(),
             tenant: Arc::clone(tenants.entry(principal).or_default()),
         }
     }
@@ -61,11 +63,15 @@ impl Tenant {
 }
 
 impl Past {
+    /// The count of the calls of an execution, and of those it called as skills.
+    pub(super) fn calls_of(&self, execution: ExecutionId, parent: Option<ExecutionId>) -> Arc<CallCount> {
+        self.counts.of(execution, parent)
+    }
+
     /// Remembers a call that was made before this process had the session, so long ago and by this rule. To be told of the oldest
     /// first. What all sessions of a principal share is counted in each process by itself.
     pub fn called(&self, policy: &Policy, (tool, rule): (&str, &str), ago: Duration) {
         let mut state = self.state();
-        state.calls = state.calls.saturating_add(1);
         if let Ok(name) = tool.parse::<ToolName>() {
             let (own, _) = metered(policy, &name, policy.rates_before(&name, rule));
             state.rates.remember(&own, ago);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use ringfence_journal::{ApprovalId, CallOutcome};
+use ringfence_journal::{ApprovalId, CallOutcome, Hash};
 use ringfence_policy::Hints;
 
-use super::{Answered, Asking, TapeError, Taped, What};
+use super::{Answered, Asking, TapeError, Taped, TapedArguments, What};
 use crate::refusal::Told;
 
 const VERSION: u8 = 1;
@@ -31,6 +31,15 @@ pub(super) struct Call {
     pub(super) spoiled: bool,
 }
 
+/// The arguments of a call to be written.
+#[derive(Debug)]
+pub(super) enum Body<'a> {
+    Text(&'a str),
+    Digest(Hash),
+    /// They are left out: the execution kept too much.
+    Spoiled,
+}
+
 /// What the entry of an answer says.
 #[derive(Debug)]
 pub(super) enum Answer {
@@ -43,6 +52,10 @@ const STARTED: u8 = 0;
 const ASKED: u8 = 1;
 const SETTLED: u8 = 2;
 
+const TEXT: u8 = 0;
+const SPOILED: u8 = 1;
+const DIGEST: u8 = 2;
+
 const TOOL: u8 = 0;
 const SEARCH: u8 = 1;
 const DESCRIBE: u8 = 2;
@@ -50,8 +63,8 @@ const LIST: u8 = 3;
 /// A tool, with a byte for what its server says of it.
 const HINTED: u8 = 4;
 
-/// Writes a call; without its arguments where they are too much to keep.
-pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: Option<&str>) -> Vec<u8> {
+/// Writes a call.
+pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: &Body<'_>) -> Vec<u8> {
     let name = asking.name.unwrap_or_default();
     let (what, server, tool) = match asking.what {
         What::Tool { server, tool } if asking.hints.is_some() => (HINTED, server, tool),
@@ -60,7 +73,11 @@ pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: Option<&str>) -> Vec
         What::Describe => (DESCRIBE, "", ""),
         What::List => (LIST, "", ""),
     };
-    let text = body.unwrap_or_default();
+    let (flag, text) = match body {
+        Body::Text(text) => (TEXT, text.as_bytes()),
+        Body::Spoiled => (SPOILED, &[][..]),
+        Body::Digest(digest) => (DIGEST, &digest.as_bytes()[..]),
+    };
     let mut bytes = Vec::with_capacity(64 + server.len() + tool.len() + name.len() + text.len());
     bytes.push(VERSION);
     match stage {
@@ -71,7 +88,7 @@ pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: Option<&str>) -> Vec
         }
         Stage::Settled => bytes.push(SETTLED),
     }
-    bytes.push(u8::from(body.is_none()));
+    bytes.push(flag);
     bytes.push(what);
     if what == HINTED {
         bytes.push(asking.hints.map_or(0, hints_number));
@@ -79,7 +96,7 @@ pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: Option<&str>) -> Vec
     for part in [server, tool, name] {
         put_text(&mut bytes, part);
     }
-    bytes.extend_from_slice(text.as_bytes());
+    bytes.extend_from_slice(text);
     bytes
 }
 
@@ -97,7 +114,7 @@ pub(super) fn read_call(bytes: Vec<u8>) -> Result<Call, TapeError> {
         SETTLED => Stage::Settled,
         _ => return Err(TapeError::Damaged("the stage of a call")),
     };
-    let spoiled = reader.flag()?;
+    let flag = reader.byte()?;
     let what = reader.byte()?;
     let hints = if what == HINTED {
         Some(hints(reader.byte()?)?)
@@ -114,19 +131,27 @@ pub(super) fn read_call(bytes: Vec<u8>) -> Result<Call, TapeError> {
     };
     let name = Some(reader.text()?.to_owned()).filter(|name| !name.is_empty());
     let header = bytes.len() - reader.rest.len();
+    let arguments = match flag {
+        TEXT | SPOILED => TapedArguments::Text(tail(bytes, header)?),
+        DIGEST => {
+            let digest = Hash::try_from(reader.rest).map_err(|_| TapeError::Damaged("the digest of arguments"))?;
+            TapedArguments::Digest(digest)
+        }
+        _ => return Err(TapeError::Damaged("how arguments are kept")),
+    };
     Ok(Call {
         stage,
         taped: Taped {
             what,
             name,
             hints,
-            arguments: tail(bytes, header)?,
+            arguments,
             started: false,
             approval: None,
             asked: false,
             answered: None,
         },
-        spoiled,
+        spoiled: flag == SPOILED,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringfence_journal::{ApprovalId, CallOutcome, Entry, EntryKind};
+use ringfence_journal::{ApprovalId, CallOutcome, Entry, EntryKind, Hash};
 
-use super::entry::{self, AnswerParts, Piece, Stage};
+use super::entry::{self, AnswerParts, Body, Piece, Stage};
 use super::{Asking, Mode, State, Tape, What};
 use crate::refusal::Told;
 
@@ -12,6 +12,11 @@ use crate::refusal::Told;
 const MOST_ANSWER: usize = 16 * 1024 * 1024;
 /// Bytes of one execution that are kept.
 const MOST: u64 = 64 * 1024 * 1024;
+/// Bytes of arguments that are kept of calls that were never sent. Beyond, each is kept by its digest: a program that is refused
+/// again and again writes only what a person could read.
+const MAX_UNSENT: u64 = 1024 * 1024;
+/// Arguments that are not shorter by their digest.
+const SHORT: usize = 256;
 
 impl Tape {
     /// The trace that no entry holds yet, to be kept when the program has ended or gives up its sandbox.
@@ -78,13 +83,13 @@ impl Tape {
             return Vec::new();
         }
         let mut kept = self.state();
-        let fits = kept.fits(asking.body.len(), usize::MAX);
+        let body = kept.body(asking.body, stage);
         let mut entries = self.traced(asking.number, &mut kept);
         drop(kept);
         entries.push(Entry {
             number: asking.number,
             kind: EntryKind::Call,
-            bytes: entry::call(stage, asking, fits.then_some(asking.body)),
+            bytes: entry::call(stage, asking, &body),
         });
         entries
     }
@@ -112,6 +117,21 @@ impl Tape {
 }
 
 impl State {
+    /// How the arguments of a call are kept.
+    fn body<'a>(&mut self, body: &'a str, stage: Stage) -> Body<'a> {
+        if stage == Stage::Settled {
+            self.unsent = self.unsent.saturating_add(body.len() as u64);
+            if self.unsent > MAX_UNSENT && body.len() > SHORT {
+                return Body::Digest(Hash::of(body.as_bytes()));
+            }
+        }
+        if self.fits(body.len(), usize::MAX) {
+            Body::Text(body)
+        } else {
+            Body::Spoiled
+        }
+    }
+
     /// Whether so much more is kept; once something is not, nothing more is.
     fn fits(&mut self, length: usize, most: usize) -> bool {
         let all = self.kept.saturating_add(length as u64);

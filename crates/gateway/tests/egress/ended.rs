@@ -68,6 +68,11 @@ tests! {
             ("GET /repos/%2e%2e/users", "net.path"),
             ("GET /repos/a%2fb", "net.path"),
             ("GET /repos//a", "net.path"),
+            ("GET /repos/%c0%ae%c0%ae/users", "net.path"),
+            ("GET /repos/%ef%bc%8e%ef%bc%8e/users", "net.path"),
+            ("GET /repos/%e2%80%a5/users", "net.path"),
+            ("GET /repos/..%ef%bc%8fusers", "net.path"),
+            ("GET /repos/%c3%a9", ""),
             ("GET /repos/a;b", "net.path"),
             ("PROPFIND /repos/a", "net.denied"),
             ("GET /repos/%7Euser", ""),
@@ -82,7 +87,7 @@ tests! {
         }
         let answered = ask(&mut stream, &format!("GET /repos/a HTTP/1.1\r\n{host}X-HTTP-Method-Override: DELETE\r\n\r\n")).await;
         assert_eq!(code(&answered), "net.denied");
-        let expected = ["GET web.example.com /repos/a/b?c=d", "HEAD web.example.com /repos/a", "GET web.example.com /repos/~user"];
+        let expected = ["GET web.example.com /repos/a/b?c=d", "HEAD web.example.com /repos/a", "GET web.example.com /repos/%C3%A9", "GET web.example.com /repos/~user"];
         assert_eq!(rig.world.requests(), expected, "what was judged is what is sent");
         assert_eq!(rig.world.connections().len(), 1);
         assert_eq!(rig.world.last()["version"], "HTTP/2.0", "the best that both sides speak");

@@ -17,6 +17,27 @@ async fn rest(mut stream: impl tokio::io::AsyncRead + Unpin) -> Vec<u8> {
     rest
 }
 
+/// A first message of TLS with `encrypted_client_hello`.
+fn hiding(name: &str) -> Vec<u8> {
+    let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
+    let mut connection = rustls::ClientConnection::new(std::sync::Arc::new(tls("", &[])), name).unwrap();
+    let mut bytes = Vec::new();
+    connection.write_tls(&mut bytes).unwrap();
+    let mut place = 5 + 4 + 2 + 32;
+    place += 1 + usize::from(bytes[place]);
+    place += 2 + usize::from(u16::from_be_bytes([bytes[place], bytes[place + 1]]));
+    place += 1 + usize::from(bytes[place]);
+    // Outer, a suite, a key's number, the sender's share, what is hidden.
+    let outer = [&[0, 0, 1, 0, 1, 7, 0, 32][..], &[9; 32], &[0, 32], &[5; 32]].concat();
+    let extension = [&[0xfe, 0x0d, 0, 74][..], &outer].concat();
+    for at in [3, 7, place] {
+        let length = u16::from_be_bytes([bytes[at], bytes[at + 1]]) + 78;
+        bytes[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+    bytes.splice(place + 2..place + 2, extension);
+    bytes
+}
+
 tests! {
     async fn tls_goes_through_untouched_in_both_versions_of_http() {
         let rig = rig(WEB).await;
@@ -102,6 +123,36 @@ tests! {
         config.enable_sni = false;
         let _ = shake(stream, config, "web.example.com").await;
         assert_eq!(rig.world.connections(), ["93.184.216.35:443"]);
+    }
+
+    async fn tls_that_may_hide_another_name_does_not_go_out_unseen() {
+        let rig = rig(WEB).await;
+        let mut stream = rig.open();
+        connect(&mut stream, "web.example.com:443").await;
+        stream.write_all(&hiding("web.example.com")).await.unwrap();
+        let answered = rest(stream).await;
+        assert_eq!(answered, [0x15, 3, 3, 0, 2, 2, 49], "an alert");
+        let lines = rig.closed().await;
+        assert!(lines.iter().any(|line| line.contains("net.ech builtin.ech")), "{lines:#?}");
+        assert!(rig.world.connections().is_empty());
+    }
+
+    async fn a_request_for_another_host_is_seen_where_all_tls_is_ended() {
+        let rig = rig(&format!("{WEB}, inspect: all")).await;
+        // Our own part of the handshake: what may be hidden is of no use.
+        let mut stream = rig.open();
+        connect(&mut stream, "web.example.com:443").await;
+        stream.write_all(&hiding("web.example.com")).await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), 0x16);
+        drop(stream);
+        let mut stream = rig.open();
+        connect(&mut stream, "web.example.com:443").await;
+        let mut stream = shake(stream, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap();
+        // Where no rule needs it, what is odd of a path or method is none of our business.
+        let answered = ask(&mut stream, "PROPFIND /a//b/%c0%ae HTTP/1.1\r\nHost: web.example.com\r\n\r\n").await;
+        assert_eq!(status(&answered), 200, "{answered}");
+        let answered = ask(&mut stream, "GET / HTTP/1.1\r\nHost: api.openai.com\r\n\r\n").await;
+        assert_eq!((status(&answered), code(&answered).as_str()), (421, "net.authority"));
     }
 
     async fn what_is_neither_tls_nor_http_does_not_go_out() {

@@ -110,6 +110,7 @@ impl Road {
             recorder: Arc::clone(&self.book),
             session: self.session,
             execution: self.execution,
+            parent: None,
             past: Arc::clone(&self.past),
             tape: Arc::clone(&self.tape),
             desk,

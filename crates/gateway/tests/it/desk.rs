@@ -42,7 +42,7 @@ async fn a_call_waits_for_a_yes_and_goes_by_the_rule_that_asked() {
     assert_eq!(second.shown, petition.shown, "the same is shown for the same");
     answer.send(ONCE).unwrap();
     again.await.unwrap().unwrap();
-    let made = pass.close().await.unwrap();
+    let made = pass.close().await.unwrap().listed;
     assert_eq!(made[0].rule.as_deref(), Some("tools.rules[0]"));
     let expected = ["approval_asked", "server_used", "call_started", "call_ended"];
     assert_eq!(road.book.kinds()[..4], expected);
@@ -79,7 +79,7 @@ async fn a_no_a_silence_and_a_withdrawal_each_say_so() {
         let rule = Some("tools.rules[0]".to_owned());
         assert_eq!(told, (code.to_owned(), rule, message.to_owned()));
     }
-    let made = pass.close().await.unwrap();
+    let made = pass.close().await.unwrap().listed;
     assert!(made.iter().all(|call| call.forbidden), "{made:?}");
     assert_eq!(
         (road.book.count("call_started"), road.book.count("call_refused")),
@@ -215,7 +215,7 @@ async fn a_call_at_the_desk_counts_only_when_it_goes() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(
         &bench,
-        "tools: { max_calls: 2, default: allow, rules: [{ ask: 'one.echo', rate: 1/h }] }",
+        "tools: { max_calls: 4, default: allow, rules: [{ ask: 'one.echo', rate: 1/h }] }",
     );
     let (desk, mut inbox) = road.desk();
     let pass = road.pass(desk);

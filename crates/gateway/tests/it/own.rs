@@ -111,5 +111,5 @@ async fn a_yes_for_the_session_holds_for_the_definition_that_was_shown() {
     let other = spawn(&pass, 3, ("skills", "work"), "{}");
     inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();
     assert_eq!(code(other.await.unwrap()), "approval.denied");
-    assert_eq!(pass.close().await.unwrap().len(), 3);
+    assert_eq!(pass.close().await.unwrap().listed.len(), 3);
 }

@@ -26,7 +26,7 @@ async fn every_call_is_written_before_and_after() {
         let answer = pass.call(number, "one", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
         assert_eq!(answer, r#""hi""#);
     }
-    let made = pass.close().await.unwrap();
+    let made = pass.close().await.unwrap().listed;
     assert_eq!(made.len(), 2);
     let expected = [
         "server_used",
@@ -83,7 +83,7 @@ async fn a_call_under_way_at_a_stop_has_an_unknown_end() {
         panic!("{stopped:?}")
     };
     assert_eq!(refusal.code, "tool.unknown_effect");
-    let made = pass.close().await.unwrap();
+    let made = pass.close().await.unwrap().listed;
     assert_eq!(made[0].outcome, CallOutcome::Unknown);
     let events = book.events.lock().unwrap();
     let last = &events.last().unwrap().kind;

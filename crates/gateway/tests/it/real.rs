@@ -10,7 +10,9 @@ use crate::harness::bench;
 /// The script of an installed package, or nothing, said aloud.
 fn script(package: &str, file: &str) -> Option<PathBuf> {
     let target = std::env::current_exe().unwrap();
-    let target = target.ancestors().find(|folder| folder.join("tools").is_dir());
+    // The tag is cargo's: a folder of that name elsewhere is somebody else's.
+    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file() && folder.join("tools").is_dir();
+    let target = target.ancestors().find(is_target);
     let script = target.map(|target| target.join("tools/npm/node_modules").join(package).join(file));
     let script = script.filter(|script| script.exists());
     if script.is_none() {

@@ -37,7 +37,7 @@ async fn a_program_has_the_same_answers_again_and_nothing_is_called() {
     let road = Road::new(&bench, ALL);
     let pass = road.pass(Desk::closed());
     let first = run(&pass).await;
-    let made = pass.close().await.unwrap();
+    let made = pass.close().await.unwrap().listed;
     let written = road.book.kinds().len();
 
     // The server is gone, and it does not matter.
@@ -49,7 +49,7 @@ async fn a_program_has_the_same_answers_again_and_nothing_is_called() {
     again.tape = Arc::new(tape);
     let pass = again.pass(Desk::closed());
     assert_eq!(run(&pass).await, first);
-    let known: Vec<_> = pass.close().await.unwrap();
+    let known: Vec<_> = pass.close().await.unwrap().listed;
     for (again, before) in known.iter().zip(&made) {
         assert_eq!(
             (again.number, again.outcome, &again.rule),
@@ -153,7 +153,7 @@ async fn an_unknown_call_that_is_not_made_again_stays_unknown() {
             message.starts_with("nobody knows whether `one.echo` took effect"),
             "{message}"
         );
-        assert_eq!(pass.close().await.unwrap()[0].outcome, CallOutcome::Unknown);
+        assert_eq!(pass.close().await.unwrap().listed[0].outcome, CallOutcome::Unknown);
         assert_eq!(road.book.count("call_started"), 1);
         let events = road.book.events.lock().unwrap();
         let last = &events.last().unwrap().kind;

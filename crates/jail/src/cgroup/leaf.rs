@@ -13,6 +13,8 @@ use super::{Controller, GroupError, Tree, Version, end_all, make, remove_tree, s
 pub struct LeafLimits {
     /// Bytes of memory, files in memory included.
     pub memory: u64,
+    /// Bytes in buffers of internet sockets, where the kernel counts them apart.
+    pub sockets: u64,
     /// Processes and threads.
     pub processes: u64,
     /// Thousandths of a processor.
@@ -30,6 +32,21 @@ pub struct Usage {
     pub memory_kills: u64,
     /// How often a new process was refused.
     pub processes_refused: u64,
+}
+
+/// What memory is in use for, as far as the kernel could not have it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Pages of the processes.
+    pub own: u64,
+    /// Pages of files in memory and of memory that processes share, of the whole sandbox: what an execution before left is in it.
+    pub shared: u64,
+    /// The kernel's own for it: page tables, pipes, queues, and more.
+    pub kernel: u64,
+    /// How much of `kernel` the kernel gives back when it is asked; `None`: not told here, so it has to be asked.
+    pub reclaimable: Option<u64>,
+    /// Buffers of internet sockets, where they are counted apart.
+    pub sockets: u64,
 }
 
 /// One execution's groups. Dropping ends what is in them and removes them.
@@ -82,6 +99,25 @@ impl Leaf {
         Ok(usage)
     }
 
+    /// What its memory is in use for; `None`: not counted here.
+    pub fn memory(&self) -> Result<Option<Memory>, GroupError> {
+        let counted = self
+            .parts
+            .iter()
+            .find(|part| part.controllers.contains(&Controller::Memory));
+        counted.map(read_memory).transpose()
+    }
+
+    /// Asks the kernel to take back what it can of the memory, where it does not tell how much that is.
+    pub fn reclaim(&self) {
+        for part in self.parts.iter().filter(|part| part.version == Version::One) {
+            if part.controllers.contains(&Controller::Memory) {
+                // Some of it may be busy: what is left is looked at afterwards.
+                let _ = fs::write(part.folder.join("memory.force_empty"), "0");
+            }
+        }
+    }
+
     /// Kills everything in the leaf.
     pub fn end(&self) {
         if let Some(part) = self.parts.first() {
@@ -112,6 +148,7 @@ fn limit(part: &Tree, limits: &LeafLimits) -> Result<(), GroupError> {
             (Version::One, Controller::Memory) => {
                 set(&at("memory.limit_in_bytes"), &limits.memory.to_string())?;
                 set_if_there(&at("memory.memsw.limit_in_bytes"), &limits.memory.to_string())?;
+                set_if_there(&at("memory.kmem.tcp.limit_in_bytes"), &limits.sockets.to_string())?;
             }
             (Version::Two, Controller::Memory) => {
                 set(&at("memory.max"), &limits.memory.to_string())?;
@@ -139,14 +176,14 @@ fn read_usage(part: &Tree, controller: Controller, usage: &mut Usage) -> Result<
     let at = |name: &str| part.folder.join(name);
     match (part.version, controller) {
         (Version::One, Controller::Memory) => {
-            usage.peak_memory = Some(read_number(&at("memory.max_usage_in_bytes"))?);
+            // Buffers of sockets are counted apart, and some of them are granted beyond their own limit.
+            let sockets = read_number_if_there(&at("memory.kmem.tcp.max_usage_in_bytes"))?.unwrap_or(0);
+            let peak = read_number(&at("memory.max_usage_in_bytes"))?;
+            usage.peak_memory = Some(peak.saturating_add(sockets));
             usage.memory_kills = read_field(&at("memory.oom_control"), "oom_kill")?;
         }
         (Version::Two, Controller::Memory) => {
-            usage.peak_memory = match read_number(&at("memory.peak")) {
-                Err(GroupError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-                other => Some(other?),
-            };
+            usage.peak_memory = read_number_if_there(&at("memory.peak"))?;
             usage.memory_kills = read_field(&at("memory.events"), "oom_kill")?;
         }
         (_, Controller::Processes) => usage.processes_refused = read_field(&at("pids.events"), "max")?,
@@ -161,6 +198,59 @@ fn read_usage(part: &Tree, controller: Controller, usage: &mut Usage) -> Result<
     Ok(())
 }
 
+fn read_memory(part: &Tree) -> Result<Memory, GroupError> {
+    let at = |name: &str| part.folder.join(name);
+    let (stat, above) = (
+        read(&at("memory.stat"))?,
+        read(&part.folder.join("..").join("memory.stat"))?,
+    );
+    match part.version {
+        Version::One => {
+            let (own, kernel) = (
+                field(&stat, "rss"),
+                read_number_if_there(&at("memory.kmem.usage_in_bytes"))?.unwrap_or(0),
+            );
+            let told = own + field(&stat, "cache") + kernel;
+            Ok(Memory {
+                own: own + beyond_statistics(read_number(&at("memory.usage_in_bytes"))?, told),
+                shared: field(&above, "total_shmem"),
+                kernel,
+                reclaimable: None,
+                sockets: read_number_if_there(&at("memory.kmem.tcp.usage_in_bytes"))?.unwrap_or(0),
+            })
+        }
+        Version::Two => {
+            let own = field(&stat, "anon");
+            let kernel = ["kernel_stack", "pagetables", "percpu", "sock", "slab"]
+                .map(|name| field(&stat, name))
+                .iter()
+                .sum::<u64>()
+                .max(field(&stat, "kernel") + field(&stat, "sock"));
+            let told = own + field(&stat, "file") + kernel;
+            Ok(Memory {
+                own: own + beyond_statistics(read_number(&at("memory.current"))?, told),
+                shared: field(&above, "shmem"),
+                kernel,
+                reclaimable: Some(field(&stat, "slab_reclaimable")),
+                sockets: 0,
+            })
+        }
+    }
+}
+
+/// What the group has beyond what its statistics tell: pages that no process and no file has any more, and that something still holds. The kernel
+/// charges ahead for each processor, which is not in the statistics either.
+fn beyond_statistics(usage: u64, told: u64) -> u64 {
+    const CHARGED_AHEAD: u64 = 4 << 20;
+    usage.saturating_sub(told).saturating_sub(CHARGED_AHEAD)
+}
+
+/// A number of a list; 0: this kernel has none of the name.
+fn field(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+}
+
 fn read(path: &Path) -> Result<String, GroupError> {
     fs::read_to_string(path).map_err(|source| GroupError::Read {
         path: path.to_owned(),
@@ -173,6 +263,14 @@ fn read_number(path: &Path) -> Result<u64, GroupError> {
         .trim()
         .parse()
         .map_err(|_| GroupError::Understand { path: path.to_owned() })
+}
+
+/// A number that not every kernel has. One that cannot be read for another reason is an error: nothing was used is no answer to it.
+fn read_number_if_there(path: &Path) -> Result<Option<u64>, GroupError> {
+    match read_number(path) {
+        Err(GroupError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 fn read_field(path: &Path, name: &str) -> Result<u64, GroupError> {

@@ -29,6 +29,7 @@ fn unified(own: &str, controllers: &str) -> MadeUp {
 
 const LIMITS: LeafLimits = LeafLimits {
     memory: 64 << 20,
+    sockets: 8 << 20,
     processes: 10,
     cpu_millis: 1500,
 };
@@ -70,6 +71,45 @@ fn the_unified_tree_limits_what_it_can() {
         processes_refused: 5,
     };
     assert_eq!(leaf.usage().unwrap(), expected);
+}
+
+#[test]
+fn numbers_of_the_old_tree_that_cannot_be_read_are_errors_and_those_that_are_missing_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let point = folder.path().display().to_string();
+    let machine = Machine {
+        mounts: format!("30 23 0:26 / {point} rw,relatime - cgroup cgroup rw,memory\n"),
+        own: "4:memory:/\n".to_owned(),
+    };
+    let claim = Claim::new(&machine, "ringfence-a");
+    let group = claim.group("sandbox-0").unwrap();
+    let leaf = group.leaf("x1", &LIMITS).unwrap();
+    let above = folder.path().join("ringfence-a/sandbox-0");
+    fs::write(above.join("memory.stat"), "total_shmem 0\n").unwrap();
+    let at = |name: &str| above.join("x1").join(name);
+    for (name, text) in [
+        ("memory.max_usage_in_bytes", "4096\n"),
+        ("memory.usage_in_bytes", "4096\n"),
+        ("memory.oom_control", "oom_kill 0\n"),
+        ("memory.stat", "rss 4096\n"),
+    ] {
+        fs::write(at(name), text).unwrap();
+    }
+    assert_eq!(leaf.usage().unwrap().peak_memory, Some(4096));
+    assert_eq!(leaf.memory().unwrap().unwrap().own, 4096);
+    let check = |name: &str, fails: &dyn Fn() -> bool| {
+        assert!(!fails(), "{name} is missing");
+        // A folder of this name can be opened and not be read.
+        fs::create_dir(at(name)).unwrap();
+        assert!(fails(), "{name} cannot be read");
+        fs::remove_dir(at(name)).unwrap();
+        fs::write(at(name), "much\n").unwrap();
+        assert!(fails(), "{name} holds no number");
+        fs::remove_file(at(name)).unwrap();
+    };
+    check("memory.kmem.tcp.max_usage_in_bytes", &|| leaf.usage().is_err());
+    check("memory.kmem.tcp.usage_in_bytes", &|| leaf.memory().is_err());
+    check("memory.kmem.usage_in_bytes", &|| leaf.memory().is_err());
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Template {
         process::block_signals(true).map_err(LaunchError::Template)?;
         let cloned = process::clone_into(namespaces, Parent::Maker);
         if let Ok(Cloned::Child) = cloned {
-            become_template(theirs.as_fd(), null.as_fd(), program.as_fd());
+            become_template(socket, theirs.as_fd(), null.as_fd(), program.as_fd());
         }
         process::block_signals(false).map_err(LaunchError::Template)?;
         let Cloned::Parent { pid, handle } = cloned.map_err(LaunchError::Namespaces)? else {
@@ -138,15 +138,17 @@ fn end(handle: &OwnedFd) {
 }
 
 /// Between a copy of the host and the template: signal-safe calls only.
-fn become_template(socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
+fn become_template(hosts: OwnedFd, socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
     // Whatever fails, the host hears the socket close.
-    let _ = try_become(socket, null, program);
+    let _ = try_become(hosts, socket, null, program);
     process::leave(1)
 }
 
-fn try_become(socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+fn try_become(hosts: OwnedFd, socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     // The thread that started it lives as long as the host.
     process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    // A host that ended before that is heard as the end of the socket, once its copy of the host's end is closed.
+    drop(hosts);
     // The host says first who this process is.
     if socket::receive_bytes(socket, &mut [0u8; 1])? != 1 {
         return Err(io::ErrorKind::UnexpectedEof.into());

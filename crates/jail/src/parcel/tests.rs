@@ -40,9 +40,12 @@ fn every_kind() -> Steps<'static> {
                 path: text("proc/keys"),
                 kind: HiddenKind::File,
             },
-            Step::Cover {
-                path: text("deps/.git"),
-                kind: HiddenKind::Folder,
+            Step::Layer {
+                source: 1,
+                to: text("deps"),
+                options: text("size=64k"),
+                folders: vec![text("a"), text("a/b")],
+                hidden: vec![text(".git"), text("a/b/c")],
             },
         ],
         uses: USES.into_iter().map(|purpose| (text("/usr"), purpose)).collect(),

@@ -28,6 +28,7 @@ fn judge(filter: &Filter, architecture: u32, number: u32, arguments: [u64; 6]) -
 }
 
 const PERMISSION: u32 = REFUSE | libc::EPERM as u32;
+const NO_PROTOCOL: u32 = REFUSE | libc::EPROTONOSUPPORT as u32;
 const ABSENT: u32 = REFUSE | libc::ENOSYS as u32;
 
 #[track_caller]
@@ -63,6 +64,45 @@ fn every_call_gets_the_answer_of_its_list() {
 }
 
 #[test]
+fn pages_are_not_passed_on_and_disk_is_not_reserved() {
+    const INVALID: u32 = REFUSE | libc::EINVAL as u32;
+    for call in [libc::SYS_splice, libc::SYS_tee, libc::SYS_sendfile] {
+        check(Profile::Program, call, [0; 6], INVALID);
+    }
+    let unsupported = REFUSE | libc::EOPNOTSUPP as u32;
+    check(Profile::Program, libc::SYS_fallocate, [0; 6], unsupported);
+}
+
+#[test]
+fn what_a_watch_could_not_count_is_not_made() {
+    const INVALID: u32 = REFUSE | libc::EINVAL as u32;
+    let thread = u64::from(CLONE_THREAD);
+    let shared = thread | u64::from(CLONE_FILES);
+    let dumpable = libc::PR_SET_DUMPABLE as u64;
+    for (call, arguments, expected) in [
+        (libc::SYS_fcntl, [3, libc::F_OFD_SETLK as u64, 0, 0, 0, 0], INVALID),
+        (libc::SYS_fcntl, [3, libc::F_OFD_SETLKW as u64, 0, 0, 0, 0], INVALID),
+        (libc::SYS_fcntl, [3, libc::F_OFD_GETLK as u64, 0, 0, 0, 0], INVALID),
+        (libc::SYS_fcntl, [3, libc::F_SETLK as u64, 0, 0, 0, 0], ALLOW),
+        (libc::SYS_fcntl, [3, libc::F_SETFD as u64, 1, 0, 0, 0], ALLOW),
+        (libc::SYS_clone, [thread, 0, 0, 0, 0, 0], PERMISSION),
+        (libc::SYS_clone, [shared, 0, 0, 0, 0, 0], ALLOW),
+        (
+            libc::SYS_clone,
+            [shared | libc::CLONE_NEWNS as u64, 0, 0, 0, 0, 0],
+            TELL,
+        ),
+        (libc::SYS_close_range, [3, 9, 2, 0, 0, 0], PERMISSION),
+        (libc::SYS_close_range, [3, 9, 4, 0, 0, 0], ALLOW),
+        // It succeeds, without effect.
+        (libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0], REFUSE),
+        (libc::SYS_prctl, [libc::PR_GET_DUMPABLE as u64, 0, 0, 0, 0, 0], ALLOW),
+    ] {
+        check(Profile::Program, call, arguments, expected);
+    }
+}
+
+#[test]
 fn foreign_interfaces_are_killed() {
     const I386: u32 = 0x4000_0003;
     for profile in [Profile::Program, Profile::Engine, Profile::Python] {
@@ -89,6 +129,13 @@ fn arguments_decide_where_they_matter() {
         (libc::SYS_clone3, first(0), ABSENT),
         (libc::SYS_socket, first(libc::AF_UNIX as u64), ALLOW),
         (libc::SYS_socket, first(libc::AF_INET6 as u64), ALLOW),
+        (libc::SYS_socket, third(libc::AF_INET as u64, 17), ALLOW),
+        (libc::SYS_socket, third(libc::AF_INET6 as u64, 262), NO_PROTOCOL),
+        (libc::SYS_socket, third(libc::AF_INET as u64, 132), NO_PROTOCOL),
+        (libc::SYS_setsockopt, [3, 1, 8, 0, 0, 0], REFUSE),
+        (libc::SYS_setsockopt, [3, 1, 32, 0, 0, 0], REFUSE),
+        (libc::SYS_setsockopt, [3, 1, 2, 0, 0, 0], ALLOW),
+        (libc::SYS_setsockopt, [3, 6, 8, 0, 0, 0], ALLOW),
         (libc::SYS_socket, third(libc::AF_NETLINK as u64, 0), ALLOW),
         (libc::SYS_socket, third(libc::AF_NETLINK as u64, 12), PERMISSION),
         (libc::SYS_socket, first(libc::AF_PACKET as u64), PERMISSION),

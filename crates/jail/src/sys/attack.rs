@@ -11,7 +11,10 @@ mod sockets;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-pub use memory::{asynchronous_io, shared_segment, timers, write_through_mapping, write_through_memory_file};
+pub use memory::{
+    asynchronous_io, lock_bytes, scatter_page_tables, shared_segment, timers, write_through_mapping,
+    write_through_memory_file,
+};
 pub use mounts::{
     Filesystem, change_root, clear_mount_attributes, make_device, mount_bind, mount_new, move_tree, open_by_handle,
     open_filesystem, open_tree, pivot, remount, to_handle, unmount,

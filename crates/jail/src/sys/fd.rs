@@ -16,28 +16,51 @@ pub(crate) fn open_at(dir: Option<BorrowedFd<'_>>, path: &CStr, flags: i32, mode
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes `folder` below the current folder; one that exists is fine. Signal-safe.
-pub(crate) fn make_folder(path: &CStr, mode: u32) -> io::Result<()> {
-    // SAFETY: `path` is a NUL-terminated string that outlives the call.
-    match check_int(unsafe { libc::mkdirat(libc::AT_FDCWD, path.as_ptr(), mode) }) {
+/// Opens `path` beneath `root` as if `root` were `/`, through no link of any kind (`ELOOP` where there is one), always
+/// close-on-exec. Signal-safe.
+pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &CStr, flags: i32, mode: u32) -> io::Result<OwnedFd> {
+    // SAFETY: an all-zero structure is valid: it is integers only.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = u64::from((flags | libc::O_CLOEXEC).cast_unsigned());
+    how.mode = u64::from(mode);
+    how.resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
+    let size = size_of::<libc::open_how>();
+    let root = root.as_raw_fd();
+    // SAFETY: `path` and `how` outlive the call, and the size given is that of the structure.
+    let fd = unsafe { libc::syscall(libc::SYS_openat2, root, path.as_ptr(), &raw const how, size) };
+    let fd = RawFd::try_from(check(fd)?).map_err(|_| io::ErrorKind::InvalidData)?;
+    // SAFETY: the kernel just made `fd` and nobody else knows it, so this is its only owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes the folder `name` in `dir`; one that exists is fine. Signal-safe.
+pub(crate) fn make_folder(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> io::Result<()> {
+    // SAFETY: `name` is a NUL-terminated string that outlives the call; the handle is borrowed.
+    match check_int(unsafe { libc::mkdirat(dir.as_raw_fd(), name.as_ptr(), mode) }) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
         other => other.map(|_| ()),
     }
 }
 
-/// Makes the empty file `path` below the current folder; one that exists is fine. Signal-safe.
-pub(crate) fn make_file(path: &CStr, mode: u32) -> io::Result<()> {
-    // SAFETY: `path` is a NUL-terminated string that outlives the call.
-    match check_int(unsafe { libc::mknodat(libc::AT_FDCWD, path.as_ptr(), libc::S_IFREG | mode, 0) }) {
+/// Makes the empty file `name` in `dir`; one that exists is fine. Signal-safe.
+pub(crate) fn make_file(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> io::Result<()> {
+    // SAFETY: `name` is a NUL-terminated string that outlives the call; the handle is borrowed.
+    match check_int(unsafe { libc::mknodat(dir.as_raw_fd(), name.as_ptr(), libc::S_IFREG | mode, 0) }) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
         other => other.map(|_| ()),
     }
 }
 
-/// Makes the link `path` that says `target`. Signal-safe.
-pub(crate) fn make_link(target: &CStr, path: &CStr) -> io::Result<()> {
-    // SAFETY: both strings are NUL-terminated and outlive the call.
-    check_int(unsafe { libc::symlinkat(target.as_ptr(), libc::AT_FDCWD, path.as_ptr()) }).map(|_| ())
+/// Makes the whiteout `path` below `dir`: in a layer it says that there is no such name. Signal-safe.
+pub(crate) fn make_whiteout(dir: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    // SAFETY: `path` is a NUL-terminated string that outlives the call; the handle is borrowed.
+    check_int(unsafe { libc::mknodat(dir.as_raw_fd(), path.as_ptr(), libc::S_IFCHR, 0) }).map(|_| ())
+}
+
+/// Makes the link `name` in `dir` that says `target`. Signal-safe.
+pub(crate) fn make_link(target: &CStr, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    // SAFETY: both strings are NUL-terminated and outlive the call; the handle is borrowed.
+    check_int(unsafe { libc::symlinkat(target.as_ptr(), dir.as_raw_fd(), name.as_ptr()) }).map(|_| ())
 }
 
 /// Writes all of `bytes`. Signal-safe.

@@ -1,4 +1,4 @@
-//! Mounts. Everything here is signal-safe and works on paths relative to the current folder, or on handles.
+//! Mounts. Everything here is signal-safe and works on handles, on the current folder, or on paths that are our own.
 
 use std::ffi::CStr;
 use std::io;
@@ -9,6 +9,7 @@ use super::{check, check_int};
 const OPEN_TREE_CLONE: libc::c_uint = 1;
 const AT_RECURSIVE: libc::c_uint = 0x8000;
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
+const MOVE_MOUNT_T_EMPTY_PATH: libc::c_uint = 0x40;
 
 /// Mount attributes, as `mount_setattr` wants them.
 pub(crate) mod attr {
@@ -43,7 +44,7 @@ pub(crate) fn make_private() -> io::Result<()> {
 
 /// Mounts a new file system of `kind` at `target` with its own options.
 pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, options: &CStr) -> io::Result<()> {
-    // SAFETY: all strings are NUL-terminated and outlive the call; tmpfs and proc read `options` as such a string.
+    // SAFETY: all strings are NUL-terminated and outlive the call; tmpfs, proc and overlay read `options` as such a string.
     let done = unsafe {
         libc::mount(
             kind.as_ptr(),
@@ -63,8 +64,9 @@ pub(crate) fn show(source: &CStr, target: &CStr) -> io::Result<()> {
     check_int(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, libc::MS_BIND, data) }).map(|_| ())
 }
 
-/// A detached copy of what is mounted at `source` and below, with `attributes` set on every part, put at `target`.
-pub(crate) fn bind(source: BorrowedFd<'_>, target: &CStr, attributes: u64) -> io::Result<()> {
+/// A detached copy of what is mounted at `source` and below, with `attributes` set on every part, put onto what
+/// `target` is a handle of.
+pub(crate) fn bind(source: BorrowedFd<'_>, target: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     let flags = OPEN_TREE_CLONE | AT_RECURSIVE | libc::AT_EMPTY_PATH.cast_unsigned() | libc::O_CLOEXEC.cast_unsigned();
     // SAFETY: the path is a static empty string; the handle is borrowed for the call.
     let tree = unsafe { libc::syscall(libc::SYS_open_tree, source.as_raw_fd(), c"".as_ptr(), flags) };
@@ -74,15 +76,15 @@ pub(crate) fn bind(source: BorrowedFd<'_>, target: &CStr, attributes: u64) -> io
     if attributes != 0 {
         set_attributes(Some(&tree), c"", attributes, AT_RECURSIVE)?;
     }
-    // SAFETY: both paths are NUL-terminated and outlive the call; the handle is borrowed.
+    // SAFETY: both paths are static empty strings; the handles are borrowed.
     let moved = unsafe {
         libc::syscall(
             libc::SYS_move_mount,
             tree.as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_FDCWD,
-            target.as_ptr(),
-            MOVE_MOUNT_F_EMPTY_PATH,
+            target.as_raw_fd(),
+            c"".as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH,
         )
     };
     check(moved).map(|_| ())
@@ -124,6 +126,12 @@ pub(crate) fn become_root() -> io::Result<()> {
     // SAFETY: the path is a static NUL-terminated string.
     check_int(unsafe { libc::umount2(c".".as_ptr(), libc::MNT_DETACH) })?;
     change_folder(c"/")
+}
+
+/// Makes what `folder` is a handle of the current folder.
+pub(crate) fn enter_folder(folder: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: fchdir takes an integer and touches no memory; the handle is borrowed.
+    check_int(unsafe { libc::fchdir(folder.as_raw_fd()) }).map(|_| ())
 }
 
 /// Changes the current folder.

@@ -174,6 +174,21 @@ fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {
     owned
 }
 
+/// A socket that lists the sockets of this network namespace to whoever holds it; `None`: this kernel cannot. Signal-safe.
+pub(crate) fn open_diagnosis() -> io::Result<Option<OwnedFd>> {
+    const SOCK_DIAG: libc::c_int = 4;
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket takes integers.
+    let fd = match check_int(unsafe { libc::socket(libc::AF_NETLINK, kind, SOCK_DIAG) }) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT)) => {
+            return Ok(None);
+        }
+        other => other?,
+    };
+    // SAFETY: the kernel just made `fd` and nobody else knows it.
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
 /// Brings the loopback interface of this network namespace up. Signal-safe.
 pub(crate) fn raise_loopback() -> io::Result<()> {
     #[repr(C)]

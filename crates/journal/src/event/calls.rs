@@ -11,6 +11,7 @@ use crate::{CallOutcome, ExecutionId, Hash, SessionId, Text};
 #[derive(Serialize)]
 struct Started<'a> {
     arguments: Hash,
+    #[serde(serialize_with = "parts::fixed_time")]
     at: Timestamp,
     #[serde(serialize_with = "parts::safe")]
     bytes: u64,
@@ -28,6 +29,7 @@ struct Started<'a> {
 /// As [`Kind::CallEnded`], with the fields of its event, in order.
 #[derive(Serialize)]
 struct Ended<'a> {
+    #[serde(serialize_with = "parts::fixed_time")]
     at: Timestamp,
     #[serde(serialize_with = "parts::safe")]
     bytes: u64,

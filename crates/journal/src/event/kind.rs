@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{
     ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, Client, Enforcement, FileIn, FileOut, Found,
-    Limits, Output, PolicyRef, ServerPlace, Status, Stream, Target, Truncated, Usage,
+    Limits, LossCause, Output, PolicyRef, PrunedSession, ServerPlace, Status, Stream, Target, Truncated, Usage,
 };
 use crate::event::By;
 use crate::{ApprovalId, ExecutionId, LeaseId, Principal, Text};
@@ -191,6 +191,7 @@ pub enum Kind {
         /// blake3 of all that the person is shown and the answer is bound to.
         shown: crate::Hash,
         /// When no answer means no.
+        #[serde(serialize_with = "super::parts::fixed_time")]
         expires: Timestamp,
     },
     /// A question to a person is settled, and the call goes on as it says.
@@ -215,6 +216,7 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         waiting: u64,
         /// When it goes on even without an answer.
+        #[serde(serialize_with = "super::parts::fixed_time_option")]
         until: Option<Timestamp>,
     },
     /// An execution goes on: it is run again from its beginning with what it was answered before.
@@ -266,6 +268,7 @@ pub enum Kind {
         /// Its digest now.
         found: Text,
         /// When the other definition was pinned.
+        #[serde(serialize_with = "super::parts::fixed_time")]
         since: Timestamp,
     },
     /// Something is about to leave for a host: a request, or a connection whose inside is not looked at.
@@ -361,6 +364,49 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         files: u64,
     },
+    /// More of what was refused one by one before: counted, not listed.
+    Repeated {
+        /// The kind of event that would have been written each time, such as `call_refused`.
+        of: Text,
+        /// What it was about: the tool or the host, or `other` where there were too many to tell apart.
+        what: Text,
+        /// The stable code of the refusal.
+        code: Text,
+        /// The rule that refused.
+        rule: Text,
+        /// How many more there were.
+        #[serde(serialize_with = "super::parts::safe")]
+        count: u64,
+    },
+    /// Records that are missing were noticed, and writing went on without them.
+    LossAccepted {
+        /// The number of the head that the mark beside the key remembered; nothing where the mark itself was gone.
+        #[serde(serialize_with = "super::parts::safe_option")]
+        marked: Option<u64>,
+        /// The number of the last head that was there.
+        #[serde(serialize_with = "super::parts::safe")]
+        found: u64,
+        /// Why writing went on.
+        cause: LossCause,
+        /// Who said so, or whose process noticed it.
+        by: Principal,
+    },
+    /// Records that were kept long enough are removed; their signed heads stay.
+    JournalPruned {
+        /// Sessions that were last used before this are removed.
+        #[serde(serialize_with = "super::parts::fixed_time")]
+        before: Timestamp,
+        /// Which, and how many records each had.
+        sessions: Vec<PrunedSession>,
+        /// Records in all.
+        #[serde(serialize_with = "super::parts::safe")]
+        records: u64,
+        /// Bytes of their events in all.
+        #[serde(serialize_with = "super::parts::safe")]
+        bytes: u64,
+        /// Who said so, or whose process did it.
+        by: Principal,
+    },
     /// A session is over; nothing follows.
     SessionClosed {
         /// Why.
@@ -372,6 +418,32 @@ impl Kind {
     /// Whether the chain's head is signed when this is written.
     pub fn is_signed(&self) -> bool {
         matches!(self, Kind::ExecutionEnded { .. } | Kind::SessionClosed { .. })
+    }
+
+    /// Whether it is written although its session has no bytes left: it ends something that was begun, or says why.
+    pub fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Kind::ExecutionEnded { .. }
+                | Kind::ExecutionSuspended { .. }
+                | Kind::LimitHit { .. }
+                | Kind::Repeated { .. }
+                | Kind::StopRequested { .. }
+                | Kind::Swept { .. }
+                | Kind::CallEnded { .. }
+                | Kind::EgressEnded { .. }
+                | Kind::ApprovalAnswered { .. }
+                | Kind::WorkspaceRemoved { .. }
+                | Kind::SessionClosed { .. }
+        )
+    }
+
+    /// Whether it is the only record of a session that was never opened: what concerns the journal itself, or no session.
+    pub fn stands_alone(&self) -> bool {
+        matches!(
+            self,
+            Kind::Refused { .. } | Kind::Swept { .. } | Kind::LossAccepted { .. } | Kind::JournalPruned { .. }
+        )
     }
 
     /// Whether it says that something was refused, reached its limit or is not as it was.
@@ -386,6 +458,8 @@ impl Kind {
                 | Kind::ToolDrifted { .. }
                 | Kind::EgressRefused { .. }
                 | Kind::CredentialMisused { .. }
+                | Kind::Repeated { .. }
+                | Kind::LossAccepted { .. }
         )
     }
 
@@ -422,6 +496,9 @@ impl Kind {
             Kind::PolicyChanged { .. } => "policy_changed",
             Kind::WorkspaceOpened { .. } => "workspace_opened",
             Kind::WorkspaceRemoved { .. } => "workspace_removed",
+            Kind::Repeated { .. } => "repeated",
+            Kind::LossAccepted { .. } => "loss_accepted",
+            Kind::JournalPruned { .. } => "journal_pruned",
             Kind::SessionClosed { .. } => "session_closed",
         }
     }

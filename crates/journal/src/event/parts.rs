@@ -1,8 +1,9 @@
 //! The parts that events are made of.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::Text;
+use crate::{SessionId, Text};
 
 /// The largest whole number that JSON carries without loss everywhere.
 const SAFE: u64 = (1 << 53) - 1;
@@ -16,6 +17,50 @@ pub(super) fn safe<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
 pub(super) fn safe_option<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
     number.map(|number| number.min(SAFE)).serialize(serializer)
+}
+
+/// Writes a time with six digits of fraction, so that texts of times sort as the times do.
+pub(super) fn fixed_time<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{at:.6}"))
+}
+
+#[expect(clippy::ref_option, reason = "serde passes fields by reference")]
+pub(super) fn fixed_time_option<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => fixed_time(at, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Why writing went on although records were missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossCause {
+    /// An operator said so.
+    Operator,
+    /// The machine started anew, and what was missing had not reached the disk.
+    PowerCut,
+}
+
+impl LossCause {
+    /// The name under which it is written, such as `power_cut`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LossCause::Operator => "operator",
+            LossCause::PowerCut => "power_cut",
+        }
+    }
+}
+
+/// A session whose records were removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrunedSession {
+    /// Which.
+    pub session: SessionId,
+    /// How many records it had.
+    #[serde(serialize_with = "safe")]
+    pub records: u64,
 }
 
 /// Why a person is asked.
@@ -266,15 +311,23 @@ pub struct Usage {
     /// Processor time in milliseconds.
     #[serde(serialize_with = "safe")]
     pub cpu_ms: u64,
-    /// The most memory it had at once.
+    /// The most memory it had at once, files in memory not counted.
     #[serde(serialize_with = "safe")]
     pub peak_memory_bytes: u64,
+    /// The most that its files in memory came to; left out where there were none.
+    #[serde(default, serialize_with = "safe", skip_serializing_if = "is_none")]
+    pub peak_tmpfs_bytes: u64,
     /// Calls at the gateway.
     #[serde(serialize_with = "safe")]
     pub calls: u64,
     /// Bytes that left through the gateway.
     #[serde(serialize_with = "safe")]
     pub egress_bytes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A place outside, as it was asked for.

@@ -378,3 +378,26 @@ fn calls_have_the_canonical_text_without_being_sorted() {
         }
     }
 }
+
+#[test]
+fn times_have_six_digits_and_the_shorter_ones_of_before_still_read() {
+    for (micros, long, short) in [
+        (1_500_000, "1970-01-01T00:00:01.500000Z", "1970-01-01T00:00:01.5Z"),
+        (2_000_000, "1970-01-01T00:00:02.000000Z", "1970-01-01T00:00:02Z"),
+    ] {
+        for kind in every_kind() {
+            let event = Event {
+                at: Timestamp::from_microsecond(micros).unwrap(),
+                ..Event::host(session(), None, kind)
+            };
+            let text = event.canonical().unwrap();
+            assert!(text.contains(&format!("\"at\":\"{long}\"")), "{text}");
+            assert_eq!(Event::parse(&text).unwrap(), event);
+            let before = event.with_short_times().unwrap();
+            assert!(before.contains(&format!("\"at\":\"{short}\"")), "{before}");
+            assert_eq!(Event::parse(&before).unwrap(), event);
+            let between = text.replace(long, &format!("{}0Z", short.trim_end_matches('Z')));
+            assert!(Event::parse(&between).is_err(), "{between}");
+        }
+    }
+}

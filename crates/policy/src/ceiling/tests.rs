@@ -50,6 +50,84 @@ fn every_number_above_the_ceiling_is_named() {
     );
 }
 
+/// Numbers that mean no limit where nobody writes them: whoever does asks for less.
+const UNLIMITED: [&str; 4] = [
+    "tools.limits.tenant",
+    "tools.limits.session",
+    "tools.limits.server",
+    "tools.limits.tool",
+];
+
+/// Every key of a policy file that holds a number, each with one that is larger than any default.
+fn numbers(
+    root: &serde_json::Value,
+    schema: &serde_json::Value,
+    key: &str,
+    found: &mut Vec<(String, serde_json::Value)>,
+) {
+    let named = schema["$ref"].as_str().map(|name| name.trim_start_matches("#/$defs/"));
+    let huge = match (
+        named,
+        schema["type"].as_str(),
+        schema["type"].get(0).and_then(|kind| kind.as_str()),
+    ) {
+        (Some("Bytes"), ..) => json!("1TiB"),
+        (Some("Period"), ..) => json!("365d"),
+        (Some("Rate"), ..) => json!("1000000/s"),
+        (Some("Cpus"), ..) => json!(4096),
+        (_, Some("integer"), _) | (_, _, Some("integer")) => json!(4_000_000_000_u32),
+        (Some(name), ..) => return numbers(root, &root["$defs"][name], key, found),
+        (None, ..) => {
+            for either in schema["anyOf"].as_array().into_iter().flatten() {
+                numbers(root, either, key, found);
+            }
+            for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+                let key = if key.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{key}.{name}")
+                };
+                numbers(root, inner, &key, found);
+            }
+            return;
+        }
+    };
+    found.push((key.to_owned(), huge));
+}
+
+#[test]
+fn no_number_goes_beyond_a_ceiling_that_does_not_name_it() {
+    let schema = crate::schema();
+    let builtin = serde_json::to_value(Draft::builtin()).unwrap();
+    let mut found = Vec::new();
+    numbers(&schema, &schema, "", &mut found);
+    found.retain(|(key, _)| key != "version");
+    // How long records are kept is the operator's: neither longer nor shorter.
+    check("", "audit: { keep: 1h }", &["audit.keep"]);
+    check("audit: { keep: 30d }", "audit: { keep: 31d }", &["audit.keep"]);
+    check("audit: { keep: 30d }", "audit: { keep: 30d }", &[]);
+    assert!(found.len() >= 20, "{found:?}");
+    for (key, huge) in found {
+        if builtin.pointer(&format!("/{}", key.replace('.', "/"))).is_none() {
+            assert!(
+                UNLIMITED.contains(&key.as_str()),
+                "`{key}` has no default in the policy"
+            );
+            continue;
+        }
+        let asked = key.rsplit('.').fold(huge, |inner, part| json!({ part: inner }));
+        check("", &asked.to_string(), &[&key]);
+        // Nor beyond a policy in force that does not name it.
+        let in_force = draft("").under(&Ceiling::own_word()).unwrap();
+        let refused = draft(&asked.to_string()).under(&Ceiling::of(&in_force)).unwrap_err();
+        assert_eq!(refused.keys.len(), 1, "{refused}");
+    }
+    // What nobody asks for is the stricter of default and ceiling.
+    let wide = Ceiling::from_draft(draft("tools: { call_timeout: 1h }"));
+    let policy = draft("").under(&wide).unwrap();
+    assert_eq!(policy.tools().call_timeout.unwrap().to_string(), "1m");
+}
+
 #[test]
 fn the_network_has_limits_under_the_ceiling() {
     let all = ["net.limits.connections", "net.limits.rate", "net.limits.bytes"];

@@ -37,7 +37,7 @@ fn changes_are_told_in_words_weaker_first() {
             "weaker   `net.denylist` no longer has old.example.org",
             "weaker   `net.enabled` changes from false to true",
             "weaker   new reach into a private network: {\"addresses\":[\"10.0.0.0/8\"],\"host\":\"db.example.org\"}",
-            "stricter new denied host b.example.org",
+            "stricter newly denied: b.example.org",
         ],
     );
     check(
@@ -55,7 +55,7 @@ fn changes_are_told_in_words_weaker_first() {
         &[
             "weaker   new tool rule: {\"allow\":\"a.y\"}",
             "weaker   `tools.rules` no longer has {\"deny\":\"a.x\"}",
-            "stricter `tools.max_calls` is now 5",
+            "stricter `tools.max_calls` changes from 1000 to 5",
         ],
     );
     check(

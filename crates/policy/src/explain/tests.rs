@@ -69,7 +69,7 @@ fn an_explanation_names_the_rule_all_matches_and_a_next_step() {
     );
     check(
         &host("a.example.org", Some(22)),
-        "host `a.example.org` port 22 is denied by `net.default`\n  deny  net.default\nhint: name the host in `net.allowlist`; a bare host means https on port 443",
+        "host `a.example.org` port 22 is denied by `net.default`\n  deny  net.default\nhint: `net.allowlist[0]` allows this host at port 443 only: use that, or add `{ host: \"a.example.org\", ports: [22] }` to `net.allowlist`",
     );
     check(
         &host("127.1", None),
@@ -173,4 +173,56 @@ fn what_holds_for_data_is_explained_too() {
         ["`data.pii.reveal_to` names it: it gets real values in place of stand-ins"]
     );
     assert_eq!(notes("a.c"), [""; 0]);
+}
+
+#[test]
+fn the_hint_for_a_host_is_a_rule_that_would_help() {
+    let next = |host: &str, scheme, port, method| {
+        let question = Question::Host {
+            host: host.to_owned(),
+            port,
+            scheme,
+            method,
+            path: None,
+        };
+        policy().explain(&question).next.expect("a next step")
+    };
+    assert_eq!(
+        next("a.example.org", Scheme::Http, None, None),
+        "`net.allowlist[0]` allows this host by https only: ask for it so, or add `{ host: \"a.example.org\", scheme: http }` to `net.allowlist`"
+    );
+    assert_eq!(
+        next("a.example.org", Scheme::Https, None, Some(Method::Post)),
+        "`net.allowlist[0]` names this host, and not this method or path: widen it if it is yours"
+    );
+    assert_eq!(
+        next("b.example.org", Scheme::Http, Some(8080), None),
+        "add `{ host: \"b.example.org\", scheme: http, ports: [8080] }` to `net.allowlist`: a bare host means https on port 443"
+    );
+    assert_eq!(
+        next("b.example.org", Scheme::Https, None, None),
+        "name the host in `net.allowlist`; a bare host means https on port 443"
+    );
+    // What the hint says is what helps.
+    for (rule, scheme, port) in [
+        ("{ host: \"a.example.org\", scheme: http }", Scheme::Http, 80),
+        (
+            "{ host: \"b.example.org\", scheme: http, ports: [8080] }",
+            Scheme::Http,
+            8080,
+        ),
+        ("{ host: \"a.example.org\", ports: [22] }", Scheme::Https, 22),
+    ] {
+        let text = format!("net: {{ enabled: true, allowlist: [{rule}] }}");
+        let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+        let host = rule.split('"').nth(1).unwrap().parse().unwrap();
+        let request = HostRequest {
+            host,
+            scheme,
+            port,
+            method: None,
+            path: None,
+        };
+        assert_eq!(policy.host(&request).verdict(), Verdict::Allow, "{rule}");
+    }
 }

@@ -226,6 +226,24 @@ fn refusals_by_default_are_learnt_and_others_are_told() {
 }
 
 #[test]
+fn what_no_rule_refused_names_none() {
+    let attempt = Attempt {
+        tried: Tried::Tool {
+            name: "mail.send".to_owned(),
+            arguments: None,
+            hidden: BTreeSet::new(),
+        },
+        refused: Some(("tool.arguments".to_owned(), String::new())),
+    };
+    let learnt = learn(&[attempt]).unwrap();
+    let notes = format!("{:?}", learnt.notes);
+    assert!(
+        notes.contains("refused with `tool.arguments`: no allow rule helps") && !notes.contains("``"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn what_no_policy_should_open_is_left_out() {
     let private = |address: &str| {
         format!(

@@ -120,3 +120,30 @@ proptest! {
         let _ = Draft::parse(&text, "x");
     }
 }
+
+#[test]
+fn a_list_that_is_too_long_is_refused_by_its_key() {
+    let globs = |count: usize| {
+        let globs: Vec<String> = (0..count).map(|number| format!("**/secret-{number}")).collect();
+        serde_json::json!({ "fs": { "deny": globs } }).to_string()
+    };
+    assert!(Draft::parse(&globs(1_000), "p").is_ok());
+    let error = Draft::parse(&globs(40_000), "p").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "p: `fs.deny` has 40000 entries, the most is 1000, write fewer, with wildcards"
+    );
+    let mounts: Vec<_> = (0..65)
+        .map(|number| serde_json::json!({ "path": format!("/m{number}"), "access": "ro", "from": "." }))
+        .collect();
+    let text = serde_json::json!({ "fs": { "mounts": mounts } }).to_string();
+    assert!(
+        Draft::parse(&text, "p")
+            .unwrap_err()
+            .message
+            .contains("`fs.mounts` has 65 entries")
+    );
+    let rules = vec![serde_json::json!({ "deny": "a.b" }); 4_097];
+    let text = serde_json::json!({ "tools": { "rules": rules } }).to_string();
+    assert!(Draft::parse(&text, "p").unwrap_err().message.contains("`tools.rules`"));
+}

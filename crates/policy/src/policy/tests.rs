@@ -35,6 +35,8 @@ fn the_built_in_default_is_as_promised() {
         policy.audit(),
         &Audit {
             durable: false,
+            keep: Duration::from_hours(90 * 24),
+            session_bytes: "64MiB".parse().unwrap(),
             output: JournalOutput::Head
         }
     );

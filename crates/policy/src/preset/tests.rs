@@ -40,3 +40,92 @@ fn levels_have_the_profile_of_a_task() {
         assert_eq!(workspace.quota, Some(crate::Bytes::gib(10)));
     }
 }
+
+#[test]
+fn model_vendors_are_bare_hosts_and_found_by_each_spelling_of_a_rule() {
+    let rules = DenyPreset::ModelVendors.rules();
+    assert!(rules.len() > 100, "{}", rules.len());
+    for (place, rule) in rules.iter().enumerate() {
+        assert_eq!(*rule, HostRule::bare(rule.host.clone()), "only hosts are named");
+        let host: Host = rule.host.as_str().replace('*', "x1").parse().unwrap();
+        let found = DenyPreset::ModelVendors.naming(&host).unwrap();
+        assert!(found == place || rules[found].host.matches(&host), "{host}");
+    }
+    for open in [
+        "huggingface.co",
+        "storage.googleapis.com",
+        "s3.eu-west-1.amazonaws.com",
+        "github.com",
+        "pypi.org",
+        "93.184.216.34",
+    ] {
+        assert_eq!(DenyPreset::ModelVendors.naming(&open.parse().unwrap()), None, "{open}");
+    }
+}
+
+#[test]
+fn a_preset_in_a_denylist_is_a_name_that_wins() {
+    let text = "net: { enabled: true, default: allow, allowlist: [openrouter.ai], denylist: ['preset:model-vendors', a.example.org] }";
+    let draft = Draft::parse(text, "test").unwrap();
+    let written = serde_json::to_value(&draft).unwrap();
+    assert_eq!(
+        written["net"]["denylist"],
+        serde_json::json!(["preset:model-vendors", "a.example.org"])
+    );
+    let policy = draft.under(&Ceiling::own_word()).unwrap();
+    let asked = |host: &str| {
+        let request = crate::HostRequest {
+            host: host.parse().unwrap(),
+            scheme: crate::Scheme::Https,
+            port: 443,
+            method: None,
+            path: None,
+        };
+        policy.host(&request).rule().as_str().to_owned()
+    };
+    for host in [
+        "openrouter.ai",
+        "api.anthropic.com",
+        "bedrock-runtime.us-east-1.amazonaws.com",
+        "my.openai.azure.com",
+    ] {
+        assert!(
+            asked(host).starts_with("net.denylist[0].model-vendors["),
+            "{host}: {}",
+            asked(host)
+        );
+    }
+    assert_eq!(asked("a.example.org"), "net.denylist[1]");
+    assert_eq!(asked("b.example.org"), "net.default");
+    let unknown = Draft::parse("net: { denylist: ['preset:vendors'] }", "test")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        unknown.contains("there is no `preset:vendors`; known: `preset:model-vendors`"),
+        "{unknown}"
+    );
+    assert!(Draft::parse("net: { allowlist: ['preset:model-vendors'] }", "test").is_err());
+}
+
+#[test]
+fn all_tls_is_ended_where_the_policy_or_its_ceiling_says_so() {
+    let draft = |text: &str| Draft::parse(text, "test").unwrap();
+    let request = crate::HostRequest {
+        host: "a.example.org".parse().unwrap(),
+        scheme: crate::Scheme::Https,
+        port: 443,
+        method: None,
+        path: None,
+    };
+    let ends = |ceiling: &str, own: &str| {
+        let policy = draft(own).under(&Ceiling::from_draft(draft(ceiling)));
+        policy
+            .map(|policy| (policy.ends_tls(&request), policy.inspects(&request)))
+            .map_err(|error| error.keys[0].key.clone())
+    };
+    let all = "net: { inspect: all }";
+    assert_eq!(ends("", ""), Ok((false, false)));
+    assert_eq!(ends("", all), Ok((true, false)));
+    assert_eq!(ends(all, ""), Ok((true, false)));
+    assert_eq!(ends(all, "net: { inspect: needed }"), Err("net.inspect".to_owned()));
+}

@@ -71,6 +71,13 @@ fn the_host_of_an_argument() {
     host("java script://example.org", None);
 }
 
+#[test]
+fn a_path_that_encoding_makes_too_long_is_refused() {
+    let stars = |count: usize| format!("/{}", "*".repeat(count)).parse::<UrlPath>();
+    assert_eq!(stars(8_000), Err(UrlPathError::TooLong));
+    fuzz_path(stars(2_730).unwrap().as_str().as_bytes());
+}
+
 proptest! {
     #[test]
     fn canonical_is_a_fixed_point(text in "/[a-c./%0-9A-F;*\\\\-]{0,16}") {

@@ -2,16 +2,21 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ringfence_jail::attack;
 use rustix::fs::{FallocateFlags, inotify};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Tried, attempt, say};
+use super::{Attempt, Tried, attempt, kernel_memory, say};
 
 /// What is held is held this long before it is told: whoever watches had time to look.
 const LONG_ENOUGH: Duration = Duration::from_millis(400);
@@ -38,12 +43,21 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
         "hidden" => many(most, number(1), fill_hidden_memory)?,
         "segments" => (0..most).take_while(|_| attack::shared_segment(MIB).is_ok()).count(),
         "memory-files" => usize::from(attack::memory_file().is_ok()),
-        "buffers" => many(most, 0, fill_buffers)? * fill_sockets() / MIB,
+        "unix-queues" => in_each_process(most, kernel_memory::unix_queues)?,
+        "netlink-queues" => in_each_process(most, kernel_memory::netlink_queues)?,
+        "udp-queues" => in_each_process(most, kernel_memory::udp_queues)?,
+        "tcp-buffers" => in_each_process(most, kernel_memory::tcp_buffers)?,
+        "pipes" => in_each_process(most, kernel_memory::pipes)?,
+        "event-queues" => in_each_process(most, kernel_memory::event_queues)?,
+        "page-tables" => in_each_process(most, kernel_memory::page_tables)?,
+        "record-locks" => in_each_process(most, kernel_memory::record_locks)?,
         "locked" => limit(Resource::Memlock),
         "places" => places(most),
         "file" => write_file("big", most),
         "allocate" => allocate(most),
         "sparse" => sparse(most, number(1)),
+        "nameless" => nameless(most),
+        "sent" => sent(most)?,
         "inodes" => (0..most)
             .take_while(|index| File::create(format!("i{index}")).is_ok())
             .count(),
@@ -209,28 +223,29 @@ fn fill_hidden_memory() {
     fill_memory();
 }
 
-fn fill_buffers() {
-    // What is in the buffers stays there as long as this process.
-    std::hint::black_box(fill_sockets());
+/// What each child fills and where it tells how much that was; set before there are any.
+static FILL: OnceLock<(fn() -> usize, io::PipeWriter)> = OnceLock::new();
+
+/// `fill` in `count` processes and in this one; answers the mebibytes that they told of.
+fn in_each_process(count: usize, fill: fn() -> usize) -> io::Result<usize> {
+    let (mut reports, writer) = io::pipe()?;
+    FILL.get_or_init(|| (fill, writer));
+    many(count, 0, fill_and_report)?;
+    rustix::io::ioctl_fionbio(&reports, true)?;
+    let (mut bytes, mut report) = (fill(), [0; size_of::<usize>()]);
+    while reports.read_exact(&mut report).is_ok() {
+        bytes += usize::from_ne_bytes(report);
+    }
+    Ok(bytes / MIB)
 }
 
-/// Fills the buffers of as many sockets as can be had, up to a bound, and keeps them; answers the bytes.
-fn fill_sockets() -> usize {
-    const MOST_PAIRS: usize = 120;
-    let block = vec![1u8; 64 * 1024];
-    let mut bytes = 0;
-    for (mut one, mut other) in (0..MOST_PAIRS).map_while(|_| UnixStream::pair().ok()) {
-        for end in [&mut one, &mut other] {
-            if end.set_nonblocking(true).is_err() {
-                return bytes;
-            }
-            while let Ok(count) = end.write(&block) {
-                bytes += count;
-            }
-        }
-        std::mem::forget((one, other));
+fn fill_and_report() {
+    let told = FILL
+        .get()
+        .map(|(fill, writer)| (&*writer).write_all(&fill().to_ne_bytes()));
+    if !matches!(told, Some(Ok(()))) {
+        attack::leave(1);
     }
-    bytes
 }
 
 /// Fills every place that can be written; answers mebibytes.
@@ -257,6 +272,46 @@ fn allocate(most: usize) -> usize {
 fn sparse(count: usize, size: usize) -> usize {
     let one = |index: usize| File::create(format!("sparse-{index}")).and_then(|file| file.set_len((size * MIB) as u64));
     (0..count).take_while(|index| one(*index).is_ok()).count() * size
+}
+
+/// `most` files of a mebibyte that are open and have no name; answers how many could be written in full.
+fn nameless(most: usize) -> usize {
+    let one = |index: usize| -> io::Result<File> {
+        let path = format!("nameless-{index}");
+        let mut file = File::create(&path)?;
+        fs::remove_file(path)?;
+        file.write_all(&vec![1; MIB])?;
+        Ok(file)
+    };
+    let held: Vec<File> = (0..most).map_while(|index| one(index).ok()).collect();
+    std::thread::sleep(LONG_ENOUGH);
+    held.len()
+}
+
+/// `most` files of a mebibyte that have no name and are nowhere but in connections that nobody accepts; answers how many there are.
+fn sent(most: usize) -> io::Result<usize> {
+    let address = SocketAddr::from_abstract_name(format!("sent-{}", std::process::id()))?;
+    let listener = UnixListener::bind_addr(&address)?;
+    let one = |index: usize| -> io::Result<()> {
+        let path = format!("sent-{index}");
+        let mut file = File::create(&path)?;
+        fs::remove_file(path)?;
+        file.write_all(&vec![1; MIB])?;
+        send_descriptor(&UnixStream::connect_addr(&address)?, &file)
+    };
+    let count = (0..most).take_while(|index| one(*index).is_ok()).count();
+    std::thread::sleep(LONG_ENOUGH);
+    drop(listener);
+    Ok(count)
+}
+
+fn send_descriptor(stream: &UnixStream, file: &File) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [file.as_fd()];
+    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(stream, &[io::IoSlice::new(b"x")], &mut ancillary, SendFlags::empty())?;
+    Ok(())
 }
 
 fn deep(most: usize) -> usize {

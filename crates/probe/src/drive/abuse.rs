@@ -12,8 +12,8 @@ use crate::attempt::{ENTRY, Line};
 use crate::report::Outcome;
 use crate::stage::PROGRAM;
 use hogs::{
-    BUFFERS, DESCRIPTORS, DISK, FEW_PROCESSES, Hog, INODES, LITTLE_OUTPUT, MEMORY, ONE_SECOND, OTHER_MEMORY, PROCESSES,
-    SMALL_WORKSPACE, THREADS,
+    DESCRIPTORS, DISK, FEW_PROCESSES, FILES_ON_DISK, Hog, INODES, KERNEL_MEMORY, LITTLE_OUTPUT, MEMORY, NAMELESS_FILES,
+    ONE_SECOND, OTHER_MEMORY, PROCESSES, SMALL_WORKSPACE, THREADS,
 };
 
 /// From the deadline to the verdict.
@@ -27,7 +27,7 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16, lines: &[Line]) -> Judged 
         72 => hogs(drive, PROCESSES).await,
         73 => hogs(drive, THREADS).await,
         74 => hogs(drive, MEMORY).await,
-        75 => Box::pin(other_memory(drive)).await,
+        75 => hogs(drive, OTHER_MEMORY).await,
         76 => Box::pin(disk(drive)).await,
         77 => hogs(drive, INODES).await,
         78 => deep(drive).await,
@@ -36,7 +36,12 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16, lines: &[Line]) -> Judged 
         82 => Box::pin(never_end(drive)).await,
         83 => processors(drive).await,
         84 => daemon(drive).await,
-        _ => orphans(drive).await,
+        169 => hogs_on_disk(drive, NAMELESS_FILES).await,
+        170 => hogs_on_disk(drive, FILES_ON_DISK).await,
+        _ => match KERNEL_MEMORY.iter().find(|(number, _)| *number == id) {
+            Some((_, hog)) => one(drive, hog).await,
+            None => orphans(drive).await,
+        },
     };
     let judged = judged.unwrap_or_else(|error| Judged::broken(format!("could not be tried: {}", chain(&error))));
     let told: Vec<String> = lines
@@ -82,6 +87,17 @@ async fn one(drive: &Drive<'_>, hog: &Hog) -> Result<Judged, ProbeError> {
     Ok(contained(hog, &shot))
 }
 
+/// The same where the workspace is kept, so that it is a folder on disk.
+async fn hogs_on_disk(drive: &Drive<'_>, hogs: &[Hog]) -> Result<Judged, ProbeError> {
+    let mut all = Vec::new();
+    for hog in hogs {
+        let kept = drive.stage.work.path().join(hog.part.replace(' ', "-"));
+        let shot = drive.hog_on_disk(hog.settings, hog.words, kept).await?;
+        all.push(contained(hog, &shot));
+    }
+    Ok(worst(all))
+}
+
 fn contained(hog: &Hog, shot: &Shot) -> Judged {
     let part = hog.part;
     if shot.left > 0 {
@@ -101,21 +117,6 @@ fn contained(hog: &Hog, shot: &Shot) -> Judged {
     }
 }
 
-async fn other_memory(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
-    let mut all = vec![hogs(drive, OTHER_MEMORY).await?];
-    let buffers = one(drive, &BUFFERS).await?;
-    let counted = drive.mechanism("proc.mem_limit") == "cgroup";
-    all.push(if counted || buffers.outcome == Outcome::Held {
-        buffers
-    } else {
-        Judged::unenforceable(format!(
-            "{}; only a memory control group counts buffers of the kernel",
-            buffers.detail
-        ))
-    });
-    Ok(worst(all))
-}
-
 async fn disk(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     const QUOTA: u64 = 8 << 20;
     let filled = hogs(drive, DISK).await?;
@@ -123,7 +124,7 @@ async fn disk(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let words = [ENTRY, "hog", "sparse", "8", "8"].map(str::to_owned).to_vec();
     run_in(&mut sandbox, program(PROGRAM, words), &mut Kept::new()).await?;
     // Only looked at: what would be copied out is what counts.
-    let collected = sandbox.collect(&std::collections::BTreeMap::new(), &drive.policy.fs().deny, &[]);
+    let collected = super::orchestrator::look(&sandbox, &drive.policy.fs().deny);
     sandbox.end().await?;
     let bytes: u64 = collected
         .map(|found| found.files.iter().map(|file| file.bytes).sum())
@@ -144,7 +145,7 @@ async fn deep(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let words = [ENTRY, "hog", "deep", "4096"].map(str::to_owned).to_vec();
     let shot = run_in(&mut sandbox, program(PROGRAM, words), &mut Kept::new()).await?;
     let started = std::time::Instant::now();
-    let collected = sandbox.collect(&std::collections::BTreeMap::new(), &[], &[]);
+    let collected = super::orchestrator::look(&sandbox, &[]);
     sandbox.end().await?;
     let slow =
         (started.elapsed() > Duration::from_secs(5)).then(|| "taking files out or ending took too long".to_owned());

@@ -52,8 +52,10 @@ fn folder_of(path: &Path) -> PathBuf {
 }
 
 fn copy(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Result<Collected, CollectError> {
-    let collected = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[])?;
-    sandbox.copy_out(&collected.files, to)?;
+    let workspace = sandbox.workspace()?;
+    let limits = workspace.limits();
+    let collected = workspace.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[], &limits)?;
+    workspace.copy_out(&collected.files, to, limits.time)?;
     Ok(collected)
 }
 
@@ -76,8 +78,9 @@ fn take_out(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path, id: u16) -> Judged 
     }
     let skipped: Vec<String> = collected
         .skipped
+        .named()
         .iter()
-        .map(|(name, why)| format!("{name} ({why})"))
+        .map(|(name, why)| format!("{name} ({})", why.why()))
         .collect();
     let wrong = match id {
         23 => out.iter().find_map(|path| special_mode(path)),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use ringfence_policy::{Ceiling, Draft, GuestPath, RelPath};
-use ringfence_sandbox::{Stop, Verdict};
+use ringfence_policy::{Ceiling, Draft, Glob, GuestPath, RelPath};
+use ringfence_sandbox::{CollectError, Collected, Sandbox, Stop, Verdict};
 
 use super::shot::{Kept, run_in, shell};
 use super::{Drive, Judged, ProbeError, chain};
@@ -58,10 +58,10 @@ async fn ends(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     };
     let (ended, ()) = tokio::join!(sandbox.run(shell("echo x > f; sleep 60"), &mut kept, &mut stop), pull);
     let cancelled = ended?.verdict == Verdict::Cancelled;
-    let collected = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[]);
+    let collected = look(&sandbox, &drive.policy.fs().deny);
     let twice = sandbox.kill().and_then(|()| sandbox.kill());
     // A place whose sandbox was killed can be looked at or not; it is never somebody else's.
-    let after = sandbox.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[]);
+    let after = look(&sandbox, &drive.policy.fs().deny);
     let mut sound = sandbox.is_sound();
     for _ in 0..50 {
         if !sound {
@@ -121,9 +121,7 @@ async fn files_in(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
             .unwrap_or(true)
             .then(|| "a file of the host was made".to_owned()),
     ];
-    let half = sandbox
-        .collect(&BTreeMap::new(), &[], &[])
-        .is_ok_and(|found| found.files.iter().any(|file| file.path.as_str() == "much"));
+    let half = look(&sandbox, &[]).is_ok_and(|found| found.files.iter().any(|file| file.path.as_str() == "much"));
     let half = half.then(|| "a file that did not fit was left in part".to_owned());
     let wrong = wrong.into_iter().flatten().next().or(half);
     sandbox.end().await?;
@@ -179,4 +177,10 @@ fn ceilings() -> Judged {
     });
     let wrong = let_through.map(|(key, value)| format!("`{key}: {value}` went above the ceiling"));
     Judged::unless(wrong, format!("{} wider drafts are refused", WIDER.len()))
+}
+
+/// What is in the workspace.
+pub(super) fn look(sandbox: &Sandbox, deny: &[Glob]) -> Result<Collected, CollectError> {
+    let workspace = sandbox.workspace()?;
+    workspace.collect(&BTreeMap::new(), deny, &[], &workspace.limits())
 }

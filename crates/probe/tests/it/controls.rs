@@ -40,7 +40,7 @@ const IMPOSSIBLE: [(u16, &str, &str); 15] = [
 ];
 
 /// Whole probes without a control, and why.
-const WITHOUT: [(u16, &str); 7] = [
+const WITHOUT: [(u16, &str); 8] = [
     (69, "needs a virtual console, which is the machine's own"),
     (21, "not applicable: no archives"),
     (22, "not applicable: no archives"),
@@ -50,19 +50,23 @@ const WITHOUT: [(u16, &str); 7] = [
         "asks our own interface whether it stands being called twice; there is no fence to take away",
     ),
     (159, "not applicable: no tasks in words"),
+    (
+        193,
+        "asks in whose words the host tells of an end; there is no fence to take away",
+    ),
     (60, "every way to change the kernel would change the machine"),
 ];
 
 /// Hogs, each with what it must be able to take where there is no limit.
-const HOGS: [(u16, &[&str], u64); 17] = [
+const HOGS: [(u16, &[&str], u64); 28] = [
     (72, &["processes", "80"], 80),
     (73, &["threads", "80"], 80),
     (74, &["memory", "64"], 64),
     (74, &["many", "2", "16"], 32),
     (74, &["hidden", "2", "16"], 32),
     (75, &["segments", "16"], 16),
+    (75, &["record-locks", "2"], 16),
     (75, &["memory-files"], 1),
-    (75, &["buffers", "2"], 1),
     (76, &["file", "9"], 9),
     (76, &["allocate", "9"], 9),
     (76, &["sparse", "8", "8"], 64),
@@ -72,6 +76,17 @@ const HOGS: [(u16, &[&str], u64); 17] = [
     (80, &["flood", "2"], 2),
     (81, &["complain", "2"], 2),
     (83, &["busy", "300"], 10),
+    (161, &["unix-queues", "2"], 16),
+    (162, &["netlink-queues", "2"], 16),
+    (163, &["udp-queues", "2"], 16),
+    (164, &["tcp-buffers", "2"], 16),
+    (165, &["pipes", "2"], 8),
+    (166, &["event-queues", "2"], 1),
+    (167, &["page-tables", "2"], 64),
+    (168, &["memory", "160"], 160),
+    (169, &["nameless", "16"], 16),
+    (169, &["sent", "16"], 16),
+    (170, &["inodes", "300"], 300),
 ];
 
 type Key = (u16, String);

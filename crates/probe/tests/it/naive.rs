@@ -1,8 +1,10 @@
 //! What a host without care would do with a program's files, names and processes: each goes wrong, so that the probe can.
 
 use std::fs;
-use std::io;
+use std::hash::{Hash as _, Hasher as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 use ringfence_policy::{Ceiling, Draft};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
-use crate::bare::is_root;
+use crate::bare::{As, is_root, on_stage};
 
 const SECRET: &str = "a secret of the host";
 
@@ -200,6 +202,119 @@ fn no_ceiling() -> bool {
         .is_ok()
 }
 
+/// 181: a name below the mount is all that is compared.
+fn named() -> bool {
+    let places = places();
+    let folder = places.inside.join(".ssh");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("id"), SECRET).unwrap();
+    let deny = Draft::builtin().fs.unwrap().deny;
+    let below = "id".parse().unwrap();
+    !deny.iter().any(|glob| glob.hides(&below)) && has_secret(&folder.join("id"))
+}
+
+/// 182: a cover lies on a file, and goes with it.
+fn uncovered() -> bool {
+    let script = "cd \"$1\"; echo old > .env; echo secret > new
+        unshare --mount --propagation private sh -c 'mount --bind /dev/null .env && touch ready
+            while ! [ -e done ]; do sleep 0.01; done; cat .env' &
+        while ! [ -e ready ]; do sleep 0.01; done; mv new .env; touch done; wait";
+    let output = on_stage(As::Stranger, &["timeout", "20", "sh", "-c", script, "sh", "FOLDER"]);
+    String::from_utf8_lossy(&output.stdout).contains("secret")
+}
+
+/// 183: whoever sees a socket can talk to whoever listens.
+fn late_socket() -> bool {
+    let places = places();
+    let path = places.inside.join("late.sock");
+    let _listener = UnixListener::bind(&path).unwrap();
+    UnixStream::connect(&path).is_ok()
+}
+
+/// 184: a folder is made where a path leads.
+fn made_behind_a_link() -> bool {
+    let places = places();
+    symlink(&places.outside, places.inside.join("link")).unwrap();
+    fs::create_dir_all(places.inside.join("link/made")).unwrap();
+    places.outside.join("made").is_dir()
+}
+
+/// 221: whoever reads files to their end reads what was never written.
+fn reads_holes() -> bool {
+    const STORED: u64 = 16 << 20;
+    let places = places();
+    for number in 0..4 {
+        let file = fs::File::create(places.inside.join(format!("hole-{number}"))).unwrap();
+        file.set_len(STORED - 1).unwrap();
+    }
+    let mut read = 0;
+    for entry in fs::read_dir(&places.inside).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let mut file = fs::File::open(path).unwrap();
+            read += std::io::copy(&mut file, &mut std::io::sink()).unwrap();
+        }
+    }
+    read > STORED * 3
+}
+
+/// A server that takes a dot in two bytes for a dot leaves the folder it shows.
+fn read_as_dots() -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("public")).unwrap();
+    fs::write(folder.path().join("secret"), "x").unwrap();
+    let encoded = [0xc0_u8, 0xae, 0xc0, 0xae];
+    let lax = |pair: &[u8]| char::from_u32(u32::from(pair[0] & 0x1f) << 6 | u32::from(pair[1] & 0x3f));
+    let name: String = encoded.chunks(2).filter_map(lax).collect();
+    fs::read(folder.path().join("public").join(name).join("secret")).is_ok()
+}
+
+fn no_limit_named() -> bool {
+    let draft = Draft::empty().set("tools.call_timeout", "10h").unwrap();
+    draft.under(&Ceiling::own_word()).is_ok()
+}
+
+/// 191: whoever writes down every refusal, as it was, writes as long as a program is refused.
+fn every_refusal_is_written() -> bool {
+    let places = places();
+    let path = places.outside.join("journal");
+    let event = r#"{"event":"call_refused","session":"01J0000000000000000000000","execution":"01J0000000000000000000000",
+        "tool":"server.tool","code":"tool.unknown","message":"there is no such tool","rule":"tools.default","origin":"host"}"#;
+    let mut journal = fs::File::create(&path).unwrap();
+    for number in 0..20_000 {
+        writeln!(journal, "{number} {event}").unwrap();
+    }
+    fs::metadata(&path).unwrap().len() > 4 << 20
+}
+
+/// 192: a chain alone does not know how long it was.
+fn a_shorter_chain_is_a_chain() -> bool {
+    let link = |before: u64, text: &str| {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (before, text).hash(&mut hasher);
+        hasher.finish()
+    };
+    let chain = |texts: &[&'static str]| -> Vec<(&'static str, u64)> {
+        let mut last = 0;
+        let linked = |text: &&'static str| {
+            last = link(last, text);
+            (*text, last)
+        };
+        texts.iter().map(linked).collect()
+    };
+    let verifies = |records: &[(&str, u64)]| {
+        let mut last = 0;
+        records.iter().all(|(text, told)| {
+            last = link(last, text);
+            last == *told
+        })
+    };
+    let whole = chain(&["one", "two", "three"]);
+    let mut rolled_back = whole[..1].to_vec();
+    rolled_back.push(("other", link(rolled_back[0].1, "other")));
+    verifies(&whole) && verifies(&rolled_back)
+}
+
 /// Each probe of what the host does, with what goes wrong without care. `None`: not on this machine.
 pub(crate) fn controls() -> Vec<(u16, Option<bool>)> {
     let outlived = outlives();
@@ -217,5 +332,14 @@ pub(crate) fn controls() -> Vec<(u16, Option<bool>)> {
         (157, Some(strange_times())),
         (158, Some(no_ceiling())),
         (160, Some(outlived)),
+        (181, Some(named())),
+        (182, Some(uncovered())),
+        (183, Some(late_socket())),
+        (184, Some(made_behind_a_link())),
+        (191, Some(every_refusal_is_written())),
+        (192, Some(a_shorter_chain_is_a_chain())),
+        (221, Some(reads_holes())),
+        (211, Some(read_as_dots())),
+        (212, Some(no_limit_named())),
     ]
 }

@@ -19,19 +19,21 @@ fn globs(texts: &[&str]) -> Vec<Glob> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-fn hidden(places: &[Place]) -> Vec<(&str, HiddenKind)> {
-    let mut found: Vec<(&str, HiddenKind)> = places
-        .iter()
-        .filter_map(|place| {
-            if let Place::Hidden { path, kind } = place {
-                Some((path.as_str(), *kind))
-            } else {
-                None
-            }
-        })
-        .collect();
-    found.sort_unstable_by_key(|(path, _)| *path);
-    found
+/// What is hidden below `from`, when `ceiling` is shown by whoever is above.
+fn look_below(ceiling: &Path, from: &Path, deny: &[&str]) -> Result<Shown, ScanError> {
+    let real = fs::canonicalize(from).unwrap();
+    Scanner::new(&globs(deny), std::iter::once(ceiling)).look(&real)
+}
+
+/// The names below `folder` that exist and are hidden.
+fn hidden(folder: &Path, deny: &[&str]) -> Result<Vec<String>, ScanError> {
+    match look_below(folder, folder, deny)? {
+        Shown::File => panic!("a folder was looked at"),
+        Shown::Folder { hidden } => {
+            let there = |path: &String| folder.join(path).symlink_metadata().is_ok();
+            Ok(hidden.into_iter().filter(there).collect())
+        }
+    }
 }
 
 #[test]
@@ -41,38 +43,169 @@ fn what_the_policy_names_is_hidden_folders_whole() {
         (".env", 0o644),
         (".ssh/id", 0o644),
         ("deep/er/key.pem", 0o644),
+        ("keys/a/b", 0o644),
     ]);
-    let places = folder_at(&folder, &["**/.env*", "**/.ssh/**", "**/*.pem"]).unwrap();
-    let expected = [
-        ("/deps/.env", HiddenKind::File),
-        ("/deps/.ssh", HiddenKind::Folder),
-        ("/deps/deep/er/key.pem", HiddenKind::File),
-    ];
-    assert_eq!(hidden(&places), expected);
-}
-
-fn folder_at(folder: &tempfile::TempDir, deny: &[&str]) -> Result<Vec<Place>, ScanError> {
-    super::folder(folder.path(), "/deps", &globs(deny))
+    std::os::unix::fs::symlink("a.py", folder.path().join(".env.link")).unwrap();
+    let found = hidden(folder.path(), &["**/.env*", "**/.ssh/**", "**/*.pem", "keys/*"]).unwrap();
+    assert_eq!(found, [".env", ".env.link", ".ssh", "deep/er/key.pem", "keys"]);
 }
 
 #[test]
 fn sockets_and_pipes_are_no_way_out() {
     let folder = folder_with(&[("a.py", 0o644)]);
-    let _listener = UnixListener::bind(folder.path().join("host.sock")).unwrap();
-    let places = folder_at(&folder, &[]).unwrap();
-    assert_eq!(hidden(&places), [("/deps/host.sock", HiddenKind::File)]);
+    let socket = folder.path().join("host.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    assert_eq!(hidden(folder.path(), &[]).unwrap(), ["host.sock"]);
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+    let error = look_below(folder.path(), &socket, &[]).unwrap_err();
+    assert!(
+        matches!(&error, ScanError::Kind { path } if path.ends_with("host.sock")),
+        "{error:?}"
+    );
 }
 
 #[test]
 fn a_file_that_the_sandbox_could_not_read_is_named() {
     let folder = folder_with(&[("fine", 0o644), ("locked", 0o000)]);
-    let error = folder_at(&folder, &[]).unwrap_err();
+    let error = hidden(folder.path(), &[]).unwrap_err();
     assert!(
         matches!(&error, ScanError::Unreadable { path } if path.ends_with("locked")),
         "{error:?}"
     );
-    assert_eq!(
-        hidden(&folder_at(&folder, &["locked"]).unwrap()),
-        [("/deps/locked", HiddenKind::File)]
+    assert_eq!(hidden(folder.path(), &["locked"]).unwrap(), ["locked"]);
+}
+
+#[test]
+fn what_is_hidden_is_hidden_by_its_whole_real_path() {
+    let folder = folder_with(&[
+        ("work/.ssh/keys/id", 0o644),
+        ("work/svc/.aws/credentials", 0o644),
+        ("work/.env", 0o644),
+        ("work/server.pem", 0o644),
+        ("work/.config/gcloud/key", 0o644),
+        ("work/.config/other", 0o644),
+        ("work/vault/a/b", 0o644),
+    ]);
+    let work = folder.path().join("work");
+    std::os::unix::fs::symlink(work.join(".ssh/keys"), work.join("plain")).unwrap();
+    let deny = [
+        "**/.ssh/**",
+        "**/.aws/**",
+        "**/.env*",
+        "**/*.pem",
+        "**/.config/gcloud/**",
+        "vault/a",
+    ];
+    for name in [
+        ".ssh",
+        ".ssh/keys",
+        ".ssh/keys/id",
+        "svc/.aws",
+        "svc/.aws/credentials",
+        ".env",
+        "server.pem",
+        ".config/gcloud",
+        "plain",
+        "vault/a",
+        "vault/a/b",
+    ] {
+        let error = look_below(&work, &work.join(name), &deny).unwrap_err();
+        assert!(matches!(&error, ScanError::Denied { .. }), "{name}: {error:?}");
+    }
+    let shown = look_below(&work, &work.join(".config"), &deny).unwrap();
+    assert!(
+        matches!(&shown, Shown::Folder { hidden } if hidden.contains("gcloud")),
+        "{shown:?}"
     );
+    let shown = look_below(&work, &work.join("vault"), &deny).unwrap();
+    assert!(
+        matches!(&shown, Shown::Folder { hidden } if hidden.contains("a")),
+        "{shown:?}"
+    );
+    // A glob without `**` is relative to what is shown, and to nothing else.
+    let shown = look_below(&work.join("vault"), &work.join("vault"), &deny).unwrap();
+    assert!(
+        matches!(&shown, Shown::Folder { hidden } if !hidden.contains("a")),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn another_name_of_a_hidden_file_is_hidden_too() {
+    let folder = folder_with(&[(".env", 0o644), (".ssh/id", 0o644), ("own", 0o644)]);
+    let at = |name: &str| folder.path().join(name);
+    fs::hard_link(at(".env"), at("copy")).unwrap();
+    fs::hard_link(at(".ssh/id"), at("z")).unwrap();
+    fs::hard_link(at("own"), at("own2")).unwrap();
+    let found = hidden(folder.path(), &["**/.env*", "**/.ssh/**"]).unwrap();
+    assert_eq!(found, [".env", ".ssh", "copy", "z"]);
+}
+
+#[test]
+fn names_that_are_written_out_are_hidden_before_they_are_there() {
+    let folder = folder_with(&[("a/b/c/d/e/f", 0o644)]);
+    let Shown::Folder { hidden } = look_below(folder.path(), folder.path(), &["**/.env*", "**/*.pem"]).unwrap() else {
+        panic!("a folder was looked at");
+    };
+    let expected = [".env", "a/.env", "a/b/.env", "a/b/c/.env"];
+    assert_eq!(hidden, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn a_deep_folder_is_refused_at_once() {
+    let folder = folder_with(&[]);
+    let mut at = fs::File::open(folder.path()).map(OwnedFd::from).unwrap();
+    for _ in 0..400 {
+        rustix::fs::mkdirat(&at, "d", Mode::from_raw_mode(0o755)).unwrap();
+        at = openat(&at, "d", FOLDER, Mode::empty()).unwrap();
+    }
+    let started = Instant::now();
+    let error = hidden(folder.path(), &["**/.ssh/**", "**/.env*", "**/a/**/b"]).unwrap_err();
+    assert!(matches!(&error, ScanError::TooDeep { .. }), "{error:?}");
+    assert!(started.elapsed() < SCAN_TIMEOUT, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_look_that_takes_too_long_ends() {
+    let folder = folder_with(&[("a", 0o644)]);
+    let deny = globs(&["**/.env*"]);
+    let mut scanner = Scanner::new(&deny, std::iter::empty());
+    scanner.deadline = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+    let error = scanner.look(&fs::canonicalize(folder.path()).unwrap()).unwrap_err();
+    assert!(matches!(&error, ScanError::TooSlow { .. }), "{error:?}");
+}
+
+#[test]
+fn mounts_below_a_folder_are_found() {
+    let table = b"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:5 / /srv/da\\040ta/in\\134ner rw - tmpfs x rw\n";
+    let below = |folder: &str| mount_below(table, Path::new(folder));
+    let inner = Some(PathBuf::from("/srv/da ta/in\\ner"));
+    assert_eq!(below("/srv"), inner);
+    assert_eq!(below("/srv/da ta"), inner);
+    assert_eq!(below("/srv/da ta/in\\ner"), None);
+    assert_eq!(below("/srv/da"), None);
+}
+
+#[test]
+fn data_and_keys_of_our_own_are_shown_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for (place, file) in [
+        ("share/rf", "ringfence.db"),
+        ("config/ringfence", "vault.key"),
+        ("config/other", "vault.key"),
+    ] {
+        fs::create_dir_all(root.join(place)).unwrap();
+        fs::write(root.join(place).join(file), "x").unwrap();
+        fs::set_permissions(root.join(place).join(file), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    fs::create_dir(root.join("share/rf/workspaces")).unwrap();
+    for name in ["share/rf", "share/rf/workspaces", "config/ringfence"] {
+        let refused = Scanner::new(&[], std::iter::empty()).look(&root.join(name));
+        assert!(matches!(refused, Err(ScanError::Private { .. })), "{name}: {refused:?}");
+    }
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    let shown = Scanner::new(&[], std::iter::empty()).look(&root).unwrap();
+    let hidden = ["config/ringfence", "share/rf"].map(str::to_owned).into();
+    assert_eq!(shown, Shown::Folder { hidden });
 }

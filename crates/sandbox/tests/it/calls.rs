@@ -232,17 +232,12 @@ async fn a_refusal_that_nobody_catches_is_the_programs_error() {
     ] {
         let ran = run_with(task, &[], each(|_| Err(denial()))).await;
         let error = ran.ended.outcome.as_ref().unwrap().error.as_ref().unwrap();
-        let told = (
-            error.code.as_str(),
-            error.rule.as_deref(),
-            error.hint.as_deref(),
-            error.line,
-        );
         assert_eq!(
-            told,
-            ("tool.denied", Some("tools.rules[2]"), Some("ask the operator"), 2),
+            (error.code.as_str(), error.call, error.line),
+            ("program.failed", Some(1), 2),
             "{ran:?}"
         );
+        assert_eq!(ran.ended.refused, Some(denial()), "as this side said it");
         assert!(error.message.contains("not for this program"), "{error:?}");
     }
 }

@@ -1,15 +1,30 @@
 //! Files in and out: only plain ones, only with plain names, following nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
 
-use ringfence_policy::RelPath;
-use ringfence_sandbox::{Change, Language, Limit, Task, Verdict};
+use ringfence_policy::{Glob, RelPath};
+use ringfence_sandbox::{
+    Change, CollectError, Collected, Emit, Language, Limit, Sandbox, SkipReason, Skipped, Task, Verdict,
+};
 
 use crate::harness::{code, native, policy, run, run_in, shell, spec};
 
 fn name(text: &str) -> RelPath {
     text.parse().unwrap()
+}
+
+fn collect(sandbox: &Sandbox, before: &BTreeMap<String, String>, deny: &[Glob], emitted: &[Emit]) -> Collected {
+    let workspace = sandbox.workspace().unwrap();
+    workspace.collect(before, deny, emitted, &workspace.limits()).unwrap()
+}
+
+fn copy_out(sandbox: &Sandbox, collected: &Collected, to: &Path) -> Result<Skipped, CollectError> {
+    let workspace = sandbox.workspace().unwrap();
+    workspace.copy_out(&collected.files, to, Duration::from_mins(1))
 }
 
 #[tokio::test]
@@ -24,7 +39,7 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
     let source = "const text = files.read('data/input.csv');\nfiles.write('out/report.txt', text.toUpperCase());\nfiles.write('data/new.csv', 'x');\ntext.length";
     let ran = run_in(&mut sandbox, code(Language::TypeScript, source)).await;
     assert_eq!((ran.ended.verdict, ran.value()), (Verdict::Finished, "8"), "{ran:?}");
-    let collected = sandbox.collect(&before, &policy(&[]).fs().deny, &[]).unwrap();
+    let collected = collect(&sandbox, &before, &policy(&[]).fs().deny, &[]);
     let found: Vec<(&str, u64, Change)> = collected
         .files
         .iter()
@@ -38,7 +53,7 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
         ]
     );
     let out = folder.path().join("out");
-    sandbox.copy_out(&collected.files, &out).unwrap();
+    copy_out(&sandbox, &collected, &out).unwrap();
     assert_eq!(fs::read_to_string(out.join("out/report.txt")).unwrap(), "A,B\n1,2\n");
     sandbox.end().await.unwrap();
 }
@@ -51,15 +66,13 @@ async fn only_plain_files_leave_and_without_their_modes() {
                   mkdir -p .ssh deep; echo k > .ssh/id; echo s > deep/.env; echo y > deep/ok; ln plain hard";
     let ran = run_in(&mut sandbox, shell(script)).await;
     assert_eq!(ran.stderr, "", "{ran:?}");
-    let collected = sandbox
-        .collect(&std::collections::BTreeMap::default(), &policy(&[]).fs().deny, &[])
-        .unwrap();
+    let collected = collect(&sandbox, &BTreeMap::new(), &policy(&[]).fs().deny, &[]);
     let mut found: Vec<&str> = collected.files.iter().map(|file| file.path.as_str()).collect();
     found.sort_unstable();
     assert_eq!(found, ["deep/ok", "hard", "plain"]);
-    let mut skipped = collected.skipped.clone();
+    let skipped = collected.skipped.named().iter();
+    let mut skipped: Vec<(&str, &str)> = skipped.map(|(path, why)| (path.as_str(), why.why())).collect();
     skipped.sort_unstable();
-    let skipped: Vec<(&str, &str)> = skipped.iter().map(|(path, why)| (path.as_str(), *why)).collect();
     let expected = [
         (".ssh", "fs.deny"),
         ("deep/.env", "fs.deny"),
@@ -69,7 +82,7 @@ async fn only_plain_files_leave_and_without_their_modes() {
     ];
     assert_eq!(skipped, expected);
     let out = tempfile::tempdir().unwrap();
-    sandbox.copy_out(&collected.files, out.path()).unwrap();
+    copy_out(&sandbox, &collected, out.path()).unwrap();
     let mode = fs::metadata(out.path().join("plain")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7111, 0, "{mode:o}");
     sandbox.end().await.unwrap();
@@ -91,14 +104,14 @@ async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_wit
     ] {
         let native = native();
         let mut sandbox = native.launch(&spec(&[])).await.unwrap();
-        let mut before = std::collections::BTreeMap::new();
+        let mut before = BTreeMap::new();
         for there in ["old.csv", ".env", "gone"] {
             before.insert(there.to_owned(), sandbox.put_bytes(b"x", &name(there)).unwrap());
         }
         let ran = run_in(&mut sandbox, code(language, source)).await;
         assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
         let deny = policy(&[]).fs().deny.clone();
-        let collected = sandbox.collect(&before, &deny, &ran.ended.emitted).unwrap();
+        let collected = collect(&sandbox, &before, &deny, &ran.ended.emitted);
         let found: Vec<(&str, Change, Option<&str>)> = collected
             .files
             .iter()
@@ -111,10 +124,10 @@ async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_wit
             ("gone", Change::Same, Some("application/octet-stream")),
             ("a.txt", Change::Created, None),
         ];
-        let mut withheld = vec![(".env".to_owned(), "fs.deny")];
+        let mut withheld = vec![(".env".to_owned(), SkipReason::Denied)];
         if language == Language::Python {
             expected.remove(3);
-            withheld.push(("gone".to_owned(), "a link"));
+            withheld.push(("gone".to_owned(), SkipReason::Link));
         }
         assert_eq!(
             (found, collected.withheld.clone()),
@@ -122,7 +135,7 @@ async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_wit
             "{language:?}"
         );
         let out = tempfile::tempdir().unwrap();
-        sandbox.copy_out(&collected.files, out.path()).unwrap();
+        copy_out(&sandbox, &collected, out.path()).unwrap();
         assert_eq!(fs::read_to_string(out.path().join("old.csv")).unwrap(), "x");
         sandbox.end().await.unwrap();
     }
@@ -146,15 +159,13 @@ async fn a_link_where_files_go_out_is_not_followed() {
     let native = native();
     let mut sandbox = native.launch(&spec(&[])).await.unwrap();
     run_in(&mut sandbox, shell("mkdir a; echo x > a/b; echo y > c")).await;
-    let collected = sandbox
-        .collect(&std::collections::BTreeMap::default(), &[], &[])
-        .unwrap();
+    let collected = collect(&sandbox, &BTreeMap::new(), &[], &[]);
     let folder = tempfile::tempdir().unwrap();
     let (out, elsewhere) = (folder.path().join("out"), folder.path().join("elsewhere"));
     fs::create_dir_all(&out).unwrap();
     fs::create_dir_all(&elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, out.join("a")).unwrap();
-    assert!(sandbox.copy_out(&collected.files, &out).is_err());
+    assert!(copy_out(&sandbox, &collected, &out).is_err());
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     sandbox.end().await.unwrap();
 }
@@ -174,10 +185,14 @@ async fn a_host_folder_is_seen_without_what_the_policy_hides() {
         fs::write(path, text).unwrap();
     }
     let mounts = format!("[{{ path: /deps, access: ro, from: {} }}]", folder.path().display());
-    let script = "cat /deps/lib.py /deps/.env /deps/sub/key.pem; ls -A /deps/.ssh; echo no > /deps/x; rm /deps/lib.py";
+    let script = "cat /deps/lib.py /deps/.env /deps/sub/key.pem; ls -A /deps/.ssh; echo no > /deps/x; rm /deps/lib.py; \
+                  ls -A /deps /deps/sub >&2; cat /proc/self/mountinfo >&2";
     let ran = run(shell(script), &[("fs.mounts", &mounts)]).await;
     assert_eq!(ran.stdout, "X = 41", "{ran:?}");
     assert!(ran.stderr.contains("Read-only file system"), "{ran:?}");
+    // What is hidden is not there, and where the folder is on the host is told nobody.
+    assert!(ran.stderr.contains("/deps:\nlib.py\nsub\n\n/deps/sub:\n"), "{ran:?}");
+    assert!(!ran.stderr.contains(&*folder.path().to_string_lossy()), "{ran:?}");
     let ran = run(
         code(Language::Python, "import lib\nlib.X + 1"),
         &[("fs.mounts", &mounts)],

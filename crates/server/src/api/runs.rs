@@ -11,13 +11,14 @@ use axum::routing::{get, post};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use ringfence_engine::kept::{Execution, Executions};
-use ringfence_engine::{Engine, Progress, RunError, Trace, WaitError};
+use ringfence_engine::{Engine, ExecutionAnswer, Progress, RunError, Trace, WaitError};
 use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::document::{list, one};
 use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use crate::hint::for_client;
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 use crate::mcp::Fault;
@@ -210,10 +211,17 @@ fn failed(error: &RunError) -> Problem {
     let status = match error.code() {
         "server.closing" => StatusCode::SERVICE_UNAVAILABLE,
         "limit.runs" => StatusCode::TOO_MANY_REQUESTS,
+        _ if error.is_askers() => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
-    let problem = Problem::new(status, error.code(), error.to_string());
+    // What the asker can mend is told with its cause.
+    let message = if error.is_askers() {
+        error.chain()
+    } else {
+        error.to_string()
+    };
+    let problem = Problem::new(status, error.code(), message);
     error.hint().into_iter().fold(problem, Problem::hint)
 }
 
@@ -260,7 +268,10 @@ impl Api {
 fn answer(progress: Result<Progress, WaitError>) -> Result<Response, Problem> {
     match progress.map_err(|error| gone(&error))? {
         Progress::Running(running) => Ok((StatusCode::ACCEPTED, Json(running)).into_response()),
-        Progress::Ended(Ok(execution)) => Ok(Json(&*execution).into_response()),
+        Progress::Ended(Ok(execution)) => {
+            let answer = ExecutionAnswer::from(&*execution).with_hint_in(for_client);
+            Ok(Json(answer).into_response())
+        }
         Progress::Ended(Err(error)) => Err(failed(&error)),
     }
 }

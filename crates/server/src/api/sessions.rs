@@ -133,7 +133,7 @@ async fn change(
         }
         Err(ChangeError::Refused(refusal)) => {
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refusal.code, refusal.message);
-            let problem = problem.rule(refusal.rule.unwrap_or_default());
+            let problem = refusal.rule.into_iter().fold(problem, Problem::rule);
             Err(match refusal.hint {
                 Some(hint) => problem.hint(hint),
                 None => problem,

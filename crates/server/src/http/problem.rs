@@ -9,6 +9,8 @@ use http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
+use crate::hint::for_client;
+
 /// A refusal or a fault, as it is answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem(Box<Inner>);
@@ -97,10 +99,11 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let problem = *self.0;
+        let hint = problem.hint.as_deref().map(for_client);
         let body = Body {
             code: &problem.code,
             message: &problem.message,
-            hint: problem.hint.as_deref(),
+            hint: hint.as_deref(),
             rule: problem.rule.as_deref(),
         };
         let mut response = (problem.status, Json(body)).into_response();

@@ -2,6 +2,7 @@
 
 use ringfence_engine::{Engine, Execution, Running, Whole};
 use ringfence_journal::{ExecutionId, Principal, Status};
+use ringfence_policy::visible;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,7 @@ use super::fault::Fault;
 use super::images;
 use super::link::{Link, Part};
 use super::words;
+use crate::hint::for_client;
 
 /// The most links to files in one answer; `links.files` says how the others are written.
 const MOST_LINKS: usize = 16;
@@ -19,9 +21,17 @@ const MOST_ASKED: usize = 16;
 
 /// What went wrong before anything happened.
 pub(super) fn fault(fault: &Fault) -> CallToolResult {
-    let error = json!(fault);
+    let mut error = json!(fault);
+    tell_client(&mut error);
     let text = words::error(&error);
     complete(json!({ "error": error }), vec![ContentBlock::text(text)], true)
+}
+
+/// An error whose hint is for whoever reads it here.
+fn tell_client(error: &mut Value) {
+    if let Some(Value::String(hint)) = error.get_mut("hint") {
+        *hint = for_client(hint);
+    }
 }
 
 /// Tools that were found, listed or described.
@@ -37,6 +47,9 @@ pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution
         let message = "the result cannot be written as JSON";
         return Err(Fault::new("value.not_json", message, "return less"));
     };
+    if let Some(error) = object.get_mut("error") {
+        tell_client(error);
+    }
     let is_error = execution.status != Status::Completed;
     let id = execution.execution_id;
     if let Some(whole) = &execution.whole {
@@ -135,7 +148,7 @@ fn links(id: ExecutionId, object: &Map<String, Value>) -> Vec<ContentBlock> {
 fn file_link(id: ExecutionId, file: &Value) -> Option<Resource> {
     let path = file.get("path")?.as_str()?;
     let part = Part::File(path.to_owned());
-    let mut resource = Resource::new(Link { execution: id, part }.uri(), path);
+    let mut resource = Resource::new(Link { execution: id, part }.uri(), visible(path));
     if let Some(bytes) = file.get("bytes").and_then(Value::as_u64) {
         resource = resource.with_size(bytes);
     }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use ringfence_policy::RelPath;
+use ringfence_policy::{RelPath, check_input_files};
 use serde_json::Value;
 
 use super::arguments::wrong;
@@ -17,6 +17,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The files of `value`, each with its place below the workspace.
 pub(super) fn read(value: Value) -> Result<Vec<(RelPath, Vec<u8>)>, Fault> {
+    let files = each(value)?;
+    let names = files.iter().map(|(name, _)| name.as_str());
+    check_input_files(names).map_err(|error| Fault::new("arguments.invalid", error.to_string(), &error.hint))?;
+    Ok(files)
+}
+
+fn each(value: Value) -> Result<Vec<(RelPath, Vec<u8>)>, Fault> {
     match value {
         Value::Object(map) => map.into_iter().map(|(name, content)| file(&name, content)).collect(),
         Value::Array(list) => list.into_iter().map(listed).collect(),

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use ringfence_engine::approvals::Inquiry;
+use ringfence_journal::Text;
+use ringfence_policy::visible;
 use serde_json::{Map, Value};
 
 /// A text that grows by lines; writing to it does not fail.
@@ -18,10 +20,39 @@ impl Lines {
     }
 }
 
-/// An execution.
+/// An execution: what the host says of it first, each word of others on a line of ours; what the program says follows, so that
+/// nothing it prints can pass for a line of the host's.
 pub(super) fn execution(object: &Map<String, Value>) -> String {
     let mut lines = Lines::default();
     lines.add(headline(object));
+    if let Some(error) = object.get("error").filter(|error| !error.is_null()) {
+        lines.add(self::error(error));
+    }
+    for found in list(object, "diagnostics") {
+        let place = format!("{}:{}:{}", one(&found["file"]), found["line"], found["column"]);
+        lines.add(format!("{place}: {} {}", one(&found["code"]), one(&found["message"])));
+    }
+    for violation in list(object, "violations") {
+        let (kind, detail) = (plain(&violation["kind"]), one(&violation["detail"]));
+        let rule = match one(&violation["rule"]) {
+            rule if rule.is_empty() => rule,
+            rule => format!(" [rule {rule}]"),
+        };
+        lines.add(format!("blocked {kind}: {detail}{rule}"));
+    }
+    if let Some(calls) = calls(list(object, "calls")) {
+        lines.add(one_line(&calls));
+    }
+    for file in list(object, "files") {
+        let how = match plain(&file["type"]) {
+            "" => plain(&file["change"]).to_owned(),
+            media_type => format!("emitted as {}", one_line(media_type)),
+        };
+        lines.add(format!("file {} ({how}, {} bytes)", one(&file["path"]), file["bytes"]));
+    }
+    for notice in list(object, "notices") {
+        lines.add(one(notice));
+    }
     match object.get("value_begins").or(object.get("value")) {
         None | Some(Value::Null) => {}
         Some(Value::String(begins)) if object.contains_key("value_begins") => {
@@ -34,38 +65,6 @@ pub(super) fn execution(object: &Map<String, Value>) -> String {
         if !text.trim().is_empty() {
             lines.add(format!("{name}:\n{text}"));
         }
-    }
-    if let Some(error) = object.get("error").filter(|error| !error.is_null()) {
-        lines.add(self::error(error));
-    }
-    for found in list(object, "diagnostics") {
-        let place = format!("{}:{}:{}", plain(&found["file"]), found["line"], found["column"]);
-        lines.add(format!(
-            "{place}: {} {}",
-            plain(&found["code"]),
-            plain(&found["message"])
-        ));
-    }
-    for violation in list(object, "violations") {
-        let (kind, detail) = (plain(&violation["kind"]), plain(&violation["detail"]));
-        lines.add(format!("blocked {kind}: {detail} [rule {}]", plain(&violation["rule"])));
-    }
-    if let Some(calls) = calls(list(object, "calls")) {
-        lines.add(calls);
-    }
-    for file in list(object, "files") {
-        let how = match plain(&file["type"]) {
-            "" => plain(&file["change"]).to_owned(),
-            media_type => format!("emitted as {media_type}"),
-        };
-        lines.add(format!(
-            "file {} ({how}, {} bytes)",
-            plain(&file["path"]),
-            file["bytes"]
-        ));
-    }
-    for notice in list(object, "notices") {
-        lines.add(plain(notice));
     }
     lines.0
 }
@@ -90,12 +89,14 @@ fn headline(object: &Map<String, Value>) -> String {
 
 /// Calls by tool and outcome, in the order of their first.
 fn calls(calls: &[Value]) -> Option<String> {
-    let mut counted: Vec<((&str, &str, &str), usize)> = Vec::new();
+    let mut counted: Vec<((&str, &str, &str), u64)> = Vec::new();
     for call in calls {
+        // An item with a count stands for so many that are not listed.
+        let times = call["count"].as_u64().unwrap_or(1);
         let key = (plain(&call["tool"]), plain(&call["outcome"]), plain(&call["rule"]));
         match counted.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((key, 1)),
+            Some((_, count)) => *count += times,
+            None => counted.push((key, times)),
         }
     }
     let words = counted.iter().map(|((tool, outcome, rule), count)| {
@@ -116,9 +117,10 @@ fn calls(calls: &[Value]) -> Option<String> {
 /// What went wrong.
 pub(super) fn error(error: &Value) -> String {
     let mut lines = Lines::default();
-    lines.add(format!("error {}: {}", plain(&error["code"]), plain(&error["message"])));
+    let message: Vec<_> = plain(&error["message"]).lines().map(one_line).collect();
+    lines.add(format!("error {}: {}", one(&error["code"]), message.join("\n  ")));
     for name in ["rule", "hint"] {
-        let text = plain(&error[name]);
+        let text = one(&error[name]);
         if !text.is_empty() {
             lines.add(format!("{name}: {text}"));
         }
@@ -227,6 +229,15 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> &'a str {
 
 fn plain(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// A word of others on a line of ours: it cannot begin another.
+fn one(value: &Value) -> String {
+    one_line(plain(value))
+}
+
+fn one_line(text: &str) -> String {
+    visible(Text::clean(text).as_str())
 }
 
 #[cfg(test)]

@@ -91,6 +91,29 @@ async fn files_of_a_run_are_downloaded_as_what_they_are_and_run_nowhere() {
 }
 
 #[tokio::test]
+async fn a_run_with_many_files_lists_the_first_and_hands_out_all() {
+    let world = World::new().await;
+    let me = world.holder("me", Scope::Agent).await;
+    let code = "const name = 'n'.repeat(150); for (let i = 1000; i < 3000; i++) files.write(name + i, 'made')";
+    let run = me.run("typescript", code).await;
+    let place = run.header("location").unwrap().to_owned();
+    for reply in [run, me.get(&place).await] {
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert!(reply.body.len() < 200_000, "{} bytes", reply.body.len());
+        let body = reply.json();
+        let listed = body["files"].as_array().unwrap().len();
+        assert_eq!(
+            body["truncated"]["files"],
+            json!(2000 - listed),
+            "{}",
+            body["truncated"]
+        );
+    }
+    let last = me.get(&format!("{place}/files/{}2999", "n".repeat(150))).await;
+    assert_eq!((last.status, last.body.as_str()), (200, "made"), "{last:?}");
+}
+
+#[tokio::test]
 async fn what_is_asked_wrongly_is_said() {
     let world = World::new().await;
     let me = world.holder("me", Scope::Agent).await;
@@ -359,4 +382,41 @@ async fn bytes_that_are_no_request_are_answered_and_nobody_else_notices() {
     }
     let me = world.holder("me", Scope::Agent).await;
     assert_eq!(me.get("/api/v1/runs").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_a_request_asks_for_and_cannot_have_is_its_own_fault() {
+    let world = World::new().await;
+    let me = world.holder("me", Scope::Agent).await;
+    let ask = |more: Value| {
+        let mut body = json!({ "language": "shell", "code": "echo no" });
+        for (key, value) in more.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        body.to_string()
+    };
+    let many: serde_json::Map<String, Value> = (0..10_001).map(|number| (format!("f{number}"), json!(""))).collect();
+    for (more, status, code) in [
+        (json!({ "files": many }), 400, "arguments.invalid"),
+        (json!({ "files": { "a": "x", "a/b": "y" } }), 422, "files.in"),
+    ] {
+        let reply = me.send("POST", "/api/v1/runs", &ask(more)).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{reply:?}");
+        assert!(reply.json()["hint"].is_string(), "{reply:?}");
+    }
+    let few = json!({ "sandbox_policy": { "proc": { "open_files": 3 } } });
+    let reply = me.send("POST", "/api/v1/runs", &ask(few)).await;
+    let body = reply.json();
+    assert_eq!(
+        (&body["status"], &body["error"]["code"], &body["error"]["rule"]),
+        (&json!("refused"), &json!("policy.bounds"), &json!("proc.open_files")),
+        "{reply:?}"
+    );
+    let slow = json!({ "code": "while :; do :; done", "sandbox_policy": { "proc": { "cpu_time": "50ms" } } });
+    let body = me.send("POST", "/api/v1/runs", &ask(slow)).await.json();
+    let hint = body["error"]["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("`proc.cpu_time` in `sandbox_policy`") && !hint.contains("--set"),
+        "{body}"
+    );
 }

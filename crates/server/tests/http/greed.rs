@@ -74,6 +74,31 @@ async fn a_body_of_100_mb_is_refused_and_not_kept() {
 }
 
 #[tokio::test]
+async fn the_configured_body_limit_is_the_only_one() {
+    let world = World::new().await;
+    let me = world.holder("me", Scope::Agent).await;
+    for (mib, expected) in [(3, (200, String::new())), (5, (413, "http.size".to_owned()))] {
+        let body = format!(r#"{{"language":"js","code":"1"{}}}"#, " ".repeat(mib << 20));
+        let answer = me.send("POST", "/api/v1/runs", &body).await;
+        let code = if answer.status == 200 {
+            String::new()
+        } else {
+            answer.code()
+        };
+        assert_eq!((answer.status, code), expected, "{mib} MiB");
+    }
+    // A larger limit holds too: nothing else refuses what it lets through.
+    let limits = Limits {
+        body: 8 << 20,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let me = world.holder("me", Scope::Agent).await;
+    let body = format!(r#"{{"language":"js","code":"1"{}}}"#, " ".repeat(7 << 20));
+    assert_eq!(me.send("POST", "/api/v1/runs", &body).await.status, 200);
+}
+
+#[tokio::test]
 async fn bodies_together_have_a_weight() {
     let limits = Limits {
         bodies: 8 << 10,

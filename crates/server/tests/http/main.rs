@@ -8,6 +8,7 @@ mod approvals;
 mod ending;
 mod events;
 mod greed;
+mod leftovers;
 mod rules;
 mod skills;
 mod wire;

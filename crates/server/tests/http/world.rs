@@ -113,6 +113,7 @@ impl World {
             policy: Arc::clone(&policy),
             idle: Duration::from_mins(10),
             warm: 1,
+            budget: ringfence_engine::BudgetOverrides::default(),
         };
         let settings = Settings {
             home: home.path().to_owned(),

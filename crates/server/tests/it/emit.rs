@@ -168,9 +168,9 @@ async fn a_hostile_program_lets_nothing_out_that_is_no_plain_file_of_its_own() {
             ("link: a link", "fs.plain"),
             ("folder/passwd: a link", "fs.plain"),
             ("fifo: not a plain file", "fs.plain"),
-            ("sub: no file there", "fs.plain"),
+            ("sub: not a plain file", "fs.plain"),
             ("missing: no file there", "fs.plain"),
-            (".ssh/id: no file there", "fs.plain"),
+            (".ssh/id: fs.deny", "fs.deny"),
         ]
     );
     for hostile in [
@@ -206,4 +206,40 @@ async fn a_file_that_came_in_goes_out_as_it_came() {
     assert_eq!((files.len(), &files[0]["change"]), (1, &json!("same")), "{files:?}");
     let link = blocks(&result, "resource_link")[0].clone();
     assert_eq!(read(&mut client, &link).await["text"], "1,2\n");
+}
+
+#[tokio::test]
+async fn names_from_inside_hide_nothing_and_what_a_name_keeps_is_told() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let code = "printf x > \"$(printf 'gpj.\\342\\200\\256exe')\"; printf x > \"$(printf 'a\\nb')\"; printf x > \"$(printf 'bad\\377')\"; mkdir .ssh; printf x > .ssh/id; ln -s a l";
+    let result = run(&mut client, "shell", code).await;
+    let structured = &result["structuredContent"];
+    // The link's name is for a person; its address and `path` are the file's own.
+    assert_eq!(names(&result), ["gpj.\\u{202e}exe"], "{result}");
+    assert_eq!(structured["files"][0]["path"], "gpj.\u{202e}exe");
+    let link = blocks(&result, "resource_link")[0].clone();
+    assert_eq!(read(&mut client, &link).await["text"], "x");
+    let told: Vec<(&str, &str)> = structured["violations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["detail"].as_str().unwrap(), one["rule"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (".ssh left behind: fs.deny; use another name", "fs.deny"),
+            (
+                "a\\nb left behind: a name that is not plain text; use a short name of plain text",
+                "fs.plain"
+            ),
+            (
+                "bad\\xff left behind: a name that is not UTF-8; use a short name of plain text",
+                "fs.plain"
+            ),
+        ]
+    );
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(!text.contains('\u{202e}'), "{text}");
 }

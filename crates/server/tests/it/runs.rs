@@ -365,3 +365,58 @@ async fn a_clients_own_names_for_a_call_are_written_down() {
         assert!(written.contains(word), "{word}: {written}");
     }
 }
+
+#[tokio::test]
+async fn hints_name_what_a_client_can_send() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let arguments =
+        json!({ "language": "js", "code": "for (;;) {}", "sandbox_policy": { "proc": { "cpu_time": "50ms" } } });
+    let result = client.call("sandboxed_code_run", arguments).await;
+    let hint = "raise it with `proc.cpu_time` in `sandbox_policy` if the operator's ceiling allows, or do less at once";
+    assert_eq!(result["structuredContent"]["error"]["hint"], hint, "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains(hint) && !text.contains("--set"), "{text}");
+}
+
+#[tokio::test]
+async fn a_draft_that_nothing_could_start_under_is_refused_by_its_key() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let big: serde_json::Map<String, Value> = (0..40)
+        .map(|number| (format!("V{number}"), json!("x".repeat(1000))))
+        .collect();
+    for (draft, rule, says) in [
+        (
+            json!({ "proc": { "open_files": 3 } }),
+            "proc.open_files",
+            "`proc.open_files` is 3, the least is 16",
+        ),
+        (json!({ "env": big }), "env", "bytes, the most is 32768"),
+    ] {
+        let arguments = json!({ "language": "shell", "code": "echo no", "sandbox_policy": draft });
+        let result = client.call("sandboxed_code_run", arguments).await;
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(
+            (&error["code"], &error["rule"]),
+            (&json!("policy.bounds"), &json!(rule)),
+            "{result}"
+        );
+        assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+        assert!(error["hint"].is_string(), "{error}");
+    }
+    let many: serde_json::Map<String, Value> = (0..10_001).map(|number| (format!("f{number}"), json!(""))).collect();
+    let arguments = json!({ "language": "shell", "code": "echo no", "files": many });
+    let error = client.call("sandboxed_code_run", arguments).await["structuredContent"]["error"].clone();
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (
+            &json!("arguments.invalid"),
+            &json!("`files` has 10001 entries, the most is 10000")
+        )
+    );
+    let arguments = json!({ "language": "shell", "code": "echo no", "files": { "a": "x", "a/b": "y" } });
+    let error = client.call("sandboxed_code_run", arguments).await["structuredContent"]["error"].clone();
+    assert_eq!(error["code"], "files.in", "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("a name of its own"), "{error}");
+}

@@ -19,6 +19,7 @@ fn what_is_made_belongs_to_the_owner_alone() {
     let home = Home::prepare(&folder.path().join("deep/home")).unwrap();
     home.signer(Found::Nothing).unwrap();
     home.create_database().unwrap();
+    home.start_mark().unwrap();
     home.advance_mark(mark(1)).unwrap();
     let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(home.path().to_owned()), 0o700);
@@ -69,10 +70,17 @@ fn a_mark_never_moves_back() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::prepare(folder.path()).unwrap();
     assert_eq!(home.read_mark().unwrap(), None);
+    assert!(
+        home.advance_mark(mark(1)).is_err(),
+        "a mark that is gone is not made anew"
+    );
+    home.start_mark().unwrap();
     for n in [9, 10, 3, 100_000, 99_999] {
         home.advance_mark(mark(n)).unwrap();
     }
     assert_eq!(home.read_mark().unwrap(), Some(mark(100_000)));
+    home.start_mark().unwrap();
+    assert_eq!(home.read_mark().unwrap(), Some(mark(100_000)), "there is one");
     fs::write(home.mark(), "garbage").unwrap();
     assert!(home.read_mark().is_err());
 }

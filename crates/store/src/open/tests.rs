@@ -5,7 +5,7 @@ use crate::{Lease, Opening};
 
 /// A store with little patience, whose own connection has some pragmas more.
 fn store(home: &Path, pragmas: &'static str) -> Store {
-    let mut opened = Opened::at(home).unwrap();
+    let mut opened = Opened::at(home, OnLoss::Refuse).unwrap();
     opened.connection.execute_batch(pragmas).unwrap();
     opened.patience = Duration::from_millis(50);
     Store::start(opened, Sinks::start(&[], Vec::new()).unwrap())
@@ -23,6 +23,7 @@ fn opening(session: SessionId) -> Opening {
         backend: "native".into(),
         enforcement: Vec::new(),
         durable: false,
+        journal_bytes: 1 << 26,
         uid: None,
         keeping: None,
     }

@@ -4,16 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ringfence_journal::{
-    Event, ExecutionId, Head, HeadState, Kind, LeaseId, Link, Mark, Principal, Record, RecordError, Recorded,
-    SessionId, Signer,
+    Event, EventError, ExecutionId, Head, HeadState, Kind, LeaseId, Link, Mark, Principal, Record, RecordError,
+    Recorded, SessionId, Signer,
 };
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
+use super::chain::{self, Chain, SESSION_BYTES};
 use super::row::{digest, maybe, number, parsed};
 use super::sealing::Sealed;
-use super::{Answer, Chain, Command, Reply, asking, keeping, project, working};
+use super::{Answer, Command, Reply, asking, keeping, project, pruning, working};
 use crate::database::{Trouble, signed};
+use crate::prune::{Prune, Pruned};
 use crate::session::{AdoptError, Opening};
 use crate::stop::Target;
 
@@ -93,10 +95,10 @@ impl<'a> Batch<'a> {
                 reply,
             } => settle(reply, keeping::forget(self.connection, session), answers),
             Command::Forget {
+                session,
                 execution: Some(execution),
                 reply,
-                ..
-            } => settle(reply, keeping::forget_one(self.connection, execution), answers),
+            } => settle(reply, self.forget_one(session, execution), answers),
             Command::Answer { id, shown, said, reply } => {
                 settle(reply, asking::take(self.connection, id, shown, &said, sealed), answers)
             }
@@ -127,6 +129,7 @@ impl<'a> Batch<'a> {
                 settle(reply, project::keep(self.connection, &policy, &json).map(Ok), answers)
             }
             Command::Stop { target, by, reply } => settle(reply, self.stop(target, by), answers),
+            Command::Prune { what, reply } => settle(reply, self.prune(what), answers),
             Command::CatchUp { reply } => settle(reply, Ok(Ok(())), answers),
             Command::Close { .. } => Ok(()),
         }
@@ -146,9 +149,13 @@ impl<'a> Batch<'a> {
         }
         match self.chain(session) {
             Some(chain) => self.append(chain, event),
-            // A session refused before it opened, or what was swept for no session: a chain of one.
-            None if matches!(event.kind, Kind::Refused { .. } | Kind::Swept { .. }) => {
-                let record = match self.insert(Link::start(session), event)? {
+            // A session refused before it opened, what was swept for no session, what concerns the journal: a chain of one.
+            None if event.kind.stands_alone() => {
+                let record = match Link::start(session).next(event) {
+                    Ok(record) => self.insert(record)?,
+                    Err(error) => Err(unwritable(error)),
+                };
+                let record = match record {
                     Ok(record) => record,
                     Err(RecordError::Forked { .. }) => {
                         return Ok(Err(RecordError::NotOwned { session }));
@@ -176,7 +183,11 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn append(&mut self, chain: Chain, event: &Event) -> Step<Recorded> {
-        let record = match self.insert(chain.link, event)? {
+        let (record, after) = match chain.next(event) {
+            Ok(next) => next,
+            Err(error) => return Ok(Err(error)),
+        };
+        let record = match self.insert(record)? {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
         };
@@ -193,11 +204,7 @@ impl<'a> Batch<'a> {
         if matches!(event.kind, Kind::ExecutionEnded { .. }) {
             self.done.over.extend(event.execution);
         }
-        let next = (!closed).then(|| Chain {
-            link: record.link(),
-            ..chain
-        });
-        self.done.changed.insert(event.session, next);
+        self.done.changed.insert(event.session, (!closed).then_some(after));
         Ok(Ok(self.keep(record)))
     }
 
@@ -210,15 +217,7 @@ impl<'a> Batch<'a> {
         recorded
     }
 
-    fn insert(&mut self, link: Link, event: &Event) -> Step<Record> {
-        let record = match link.next(event) {
-            Ok(record) => record,
-            Err(error) => {
-                return Ok(Err(RecordError::Event {
-                    source: Arc::new(error),
-                }));
-            }
-        };
+    fn insert(&mut self, record: Record) -> Step<Record> {
         let inserted = self
             .connection
             .prepare_cached(INSERT)?
@@ -276,15 +275,24 @@ impl<'a> Batch<'a> {
             // Another process was faster with this name.
             return Ok(Err(RecordError::NotOwned { session: other }));
         }
-        let record = match self.insert(Link::start(session), &event)? {
+        let record = match Link::start(session).next(&event) {
+            Ok(record) => self.insert(record)?,
+            Err(error) => Err(unwritable(error)),
+        };
+        let record = match record {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
         };
         project::open(self.connection, opening, lease, &event)?;
+        chain::limit(self.connection, session, opening.journal_bytes)?;
         let chain = Chain {
             link: record.link(),
             lease,
             durable: opening.durable,
+            at: event.at,
+            bytes: record.json.len() as u64,
+            sealed: 0,
+            limit: opening.journal_bytes,
         };
         self.done.changed.insert(session, Some(chain));
         Ok(Ok(self.keep(record)))
@@ -293,16 +301,17 @@ impl<'a> Batch<'a> {
     pub(super) fn adopt(&mut self, session: SessionId, from: Option<LeaseId>, to: LeaseId) -> Step<(), AdoptError> {
         let row = self
             .connection
-            .prepare_cached("SELECT state, lease, durable FROM sessions WHERE id = ?")?
-            .query_row([session.to_string()], |row| {
+            .prepare_cached("SELECT state, lease, durable, coalesce(journal_bytes, ?2) FROM sessions WHERE id = ?1")?
+            .query_row((session.to_string(), signed(SESSION_BYTES)), |row| {
                 Ok((
                     row.get::<_, String>(0)?,
                     maybe::<LeaseId>(row, 1)?,
                     number(row, 2)? != 0,
+                    number(row, 3)?,
                 ))
             })
             .optional()?;
-        let Some((state, owner, durable)) = row else {
+        let Some((state, owner, durable, limit)) = row else {
             return Ok(Err(AdoptError::Unknown { session }));
         };
         // A sweep that died half way leaves a session that is lost, but still has its lease.
@@ -316,12 +325,7 @@ impl<'a> Batch<'a> {
             .prepare_cached("UPDATE sessions SET lease = ? WHERE id = ?")?
             .execute(params![to.to_string(), session.to_string()])?;
         working::taken(self.connection, &session.to_string())?;
-        let link = last_record(self.connection, session)?;
-        let chain = Chain {
-            link,
-            lease: to,
-            durable,
-        };
+        let chain = Chain::read(self.connection, session, (to, durable, limit))?;
         self.done.changed.insert(session, Some(chain));
         Ok(Ok(()))
     }
@@ -335,6 +339,14 @@ impl<'a> Batch<'a> {
             .execute([session.to_string()])?;
         self.done.changed.insert(session, None);
         Ok(Ok(()))
+    }
+
+    /// Removes a part of what was kept long enough, and writes down what goes.
+    fn prune(&mut self, what: Prune) -> Step<Pruned> {
+        let Some((event, pruned)) = pruning::remove(self.connection, what)? else {
+            return Ok(Ok(Pruned::default()));
+        };
+        Ok(self.record(&event)?.map(|_| pruned))
     }
 
     fn stop(&mut self, target: Target, by: Principal) -> Step<Vec<(SessionId, Option<LeaseId>)>> {
@@ -369,6 +381,7 @@ pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
         Command::Answer { reply, .. } => answer(reply, Err(ended), answers),
         Command::Settle { reply, .. } => answer(reply, Err(ended), answers),
         Command::Stop { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Prune { reply, .. } => answer(reply, Err(ended), answers),
         Command::Close { .. } => {}
     }
 }
@@ -400,6 +413,12 @@ pub(super) fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     }));
 }
 
+fn unwritable(error: EventError) -> RecordError {
+    RecordError::Event {
+        source: Arc::new(error),
+    }
+}
+
 /// A record's row.
 pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
     [
@@ -411,37 +430,39 @@ pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
     ]
 }
 
-fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error> {
+/// The last head that was signed.
+pub(crate) fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error> {
     let head = connection
         .prepare_cached("SELECT n, prev, session, seq, record, closed FROM heads ORDER BY n DESC LIMIT 1")?
-        .query_row([], |row| {
-            Ok(Head {
-                n: number(row, 0)?,
-                prev: digest(row, 1)?,
-                session: parsed(row, 2)?,
-                seq: number(row, 3)?,
-                record: digest(row, 4)?,
-                state: if number(row, 5)? == 0 {
-                    HeadState::Checkpoint
-                } else {
-                    HeadState::Closed
-                },
-            })
-        })
+        .query_row([], head_row)
         .optional()?;
     Ok(head.map_or_else(Mark::start, |head| Mark::after(&head)))
 }
 
-pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
-    let link = connection
-        .prepare_cached("SELECT seq, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
-        .query_row([session.to_string()], |row| {
-            Ok(Link {
-                session,
-                seq: number(row, 0)?,
-                hash: digest(row, 1)?,
-            })
-        })
-        .optional()?;
-    Ok(link.unwrap_or_else(|| Link::start(session)))
+/// A head from its row, without the signature.
+pub(crate) fn head_row(row: &Row<'_>) -> Result<Head, rusqlite::Error> {
+    Ok(Head {
+        n: number(row, 0)?,
+        prev: digest(row, 1)?,
+        session: parsed(row, 2)?,
+        seq: number(row, 3)?,
+        record: digest(row, 4)?,
+        state: if number(row, 5)? == 0 {
+            HeadState::Checkpoint
+        } else {
+            HeadState::Closed
+        },
+    })
+}
+
+/// Writes the only record of a session that was never opened, and its head; answers the mark of that. The caller holds the write
+/// lock, commits, and moves the mark.
+pub(crate) fn record_alone(connection: &Connection, signer: &Signer, event: &Event) -> Step<Mark> {
+    let owned = HashMap::new();
+    let mut batch = Batch::new(connection, signer, &owned);
+    if let Err(error) = batch.record(event)? {
+        return Ok(Err(error));
+    }
+    let session = event.session;
+    Ok(batch.done.mark.ok_or(RecordError::NotOwned { session }))
 }

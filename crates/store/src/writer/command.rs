@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::Ending;
 use crate::approval::{Answer, ApprovalState, Question, Told};
+use crate::prune::{Prune, Pruned};
 use crate::recording::Recording;
 use crate::seal::SealError;
 use crate::session::{AdoptError, Opening};
@@ -110,6 +111,8 @@ pub(crate) enum Command {
         by: Principal,
         reply: Reply<Vec<(SessionId, Option<LeaseId>)>>,
     },
+    /// Remove a part of what was kept long enough.
+    Prune { what: Prune, reply: Reply<Pruned> },
     /// Let the database have all that was answered.
     CatchUp { reply: Reply<()> },
     /// Write what waits, and end.
@@ -136,6 +139,7 @@ impl Command {
             | Command::Release { .. }
             | Command::Keep { .. }
             | Command::Stop { .. }
+            | Command::Prune { .. }
             | Command::CatchUp { .. }
             | Command::Close { .. } => None,
         }
@@ -147,7 +151,8 @@ impl Command {
 
     /// Whether it takes so long that it is done on a thread of its own.
     pub(super) fn is_heavy(&self) -> bool {
-        matches!(self, Command::Forget { .. }) || self.change().is_some_and(|change| change.weight() > HEAVY)
+        matches!(self, Command::Forget { .. } | Command::Prune { .. })
+            || self.change().is_some_and(|change| change.weight() > HEAVY)
     }
 }
 

@@ -2,7 +2,6 @@
 //! the disk. Only when that does not keep up, commits wait until all of it is folded: the log never grows for ever.
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
@@ -10,6 +9,7 @@ use rusqlite::hooks::Wal;
 use tokio::task::JoinHandle;
 
 use crate::database;
+use crate::home::Home;
 
 /// Pages of log after which it is folded: a start after a crash reads them.
 const PAGES: u32 = 400;
@@ -34,7 +34,7 @@ pub(super) enum Need {
 /// How far the log was folded.
 #[derive(Debug)]
 pub(super) struct Fold {
-    path: PathBuf,
+    home: Home,
     /// Made at the first fold beside the road.
     connection: Arc<Mutex<Option<Connection>>>,
     /// Pages of log now.
@@ -47,10 +47,10 @@ pub(super) struct Fold {
 
 impl Fold {
     /// Watches the log of `connection`.
-    pub(super) fn of(path: PathBuf, connection: &Connection) -> Fold {
+    pub(super) fn of(home: Home, connection: &Connection) -> Fold {
         connection.wal_hook(Some(note));
         Fold {
-            path,
+            home,
             connection: Arc::default(),
             pages: 0,
             beside: 0,
@@ -88,10 +88,10 @@ impl Fold {
     /// Starts folding while others go on.
     pub(super) fn beside(&mut self) {
         self.beside = self.pages;
-        let (path, connection) = (self.path.clone(), Arc::clone(&self.connection));
+        let (home, connection) = (self.home.clone(), Arc::clone(&self.connection));
         self.under_way = Some(tokio::task::spawn_blocking(move || {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = fold_on(&mut connection, &path) {
+            if let Err(error) = fold_on(&mut connection, &home) {
                 tracing::warn!(%error, "the journal's log could not be folded");
                 *connection = None;
             }
@@ -101,7 +101,7 @@ impl Fold {
     /// Folds on the writer's own connection, so that nothing is added meanwhile.
     pub(super) fn first(&mut self, connection: &Connection) {
         (self.beside, self.first) = (self.pages, self.pages);
-        if let Err(error) = fold(connection) {
+        if let Err(error) = fold(connection, &self.home) {
             tracing::warn!(%error, pages = self.pages, "the journal's log grows and cannot be folded");
         }
     }
@@ -122,16 +122,22 @@ fn note(_: &Wal, pages: std::ffi::c_int) -> Result<(), rusqlite::Error> {
     Ok(())
 }
 
-fn fold_on(connection: &mut Option<Connection>, path: &Path) -> Result<(), rusqlite::Error> {
+fn fold_on(connection: &mut Option<Connection>, home: &Home) -> Result<(), rusqlite::Error> {
     match connection {
-        Some(connection) => fold(connection),
-        None => fold(connection.insert(database::connect(path)?)),
+        Some(connection) => fold(connection, home),
+        None => fold(connection.insert(database::connect(&home.database())?), home),
     }
 }
 
-/// Whatever nobody reads any more goes into the database; waits for nobody.
-fn fold(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+/// Whatever nobody reads any more goes into the database; waits for nobody. The log is on the disk then, with every head that was
+/// marked before.
+fn fold(connection: &Connection, home: &Home) -> Result<(), rusqlite::Error> {
+    let mark = home.read_mark().ok().flatten();
+    let is_busy: i64 = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(0))?;
+    if let Some(mark) = mark.filter(|_| is_busy == 0) {
+        home.note_on_disk(mark);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use ringfence_journal::{Event, ExecutionId, LeaseId, RecordError, Recorded, Sess
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::batch::{Batch, Step};
+use super::chain::{Chain, sealed_bytes};
 use super::command::{Change, KeepError};
 use super::project::run;
 use super::row::{maybe, parsed};
@@ -128,6 +129,12 @@ impl<'a> Batch<'a> {
             Err(error) => Err(error),
         };
         if result.is_ok() {
+            if let Some(piece) = &sealed.piece
+                && let Some(chain) = self.chain(sealed.session)
+            {
+                let chain = chain.with_sealed(piece.sealed.len());
+                self.done.changed.insert(sealed.session, Some(chain));
+            }
             self.done.kept.push(sealed);
         } else {
             self.holes.extend(piece);
@@ -135,6 +142,18 @@ impl<'a> Batch<'a> {
         }
         self.connection.execute_batch("RELEASE kept")?;
         Ok(result)
+    }
+
+    /// As [`forget_one`]; what was kept of it no longer counts for its session.
+    pub(super) fn forget_one(&mut self, session: SessionId, execution: ExecutionId) -> Step<()> {
+        let forgotten = forget_one(self.connection, execution)?;
+        if forgotten.is_ok()
+            && let Some(chain) = self.chain(session)
+        {
+            let sealed = sealed_bytes(self.connection, session)?;
+            self.done.changed.insert(session, Some(Chain { sealed, ..chain }));
+        }
+        Ok(forgotten)
     }
 
     /// Leaves a session to whoever goes on with it. One of this process is its no longer.
@@ -404,7 +423,7 @@ pub(super) fn forget(connection: &Connection, session: SessionId) -> Step<()> {
 }
 
 /// Deletes what was kept of one execution that is over, in a session that may go on.
-pub(super) fn forget_one(connection: &Connection, execution: ExecutionId) -> Step<()> {
+fn forget_one(connection: &Connection, execution: ExecutionId) -> Step<()> {
     let name = execution.to_string();
     let over = connection
         .prepare_cached("SELECT 1 FROM recordings WHERE execution = ? AND state = 'over'")?

@@ -7,9 +7,10 @@ use rusqlite::types::{ToSqlOutput, Value};
 use rusqlite::{Connection, Params, params_from_iter};
 
 use super::batch::{INSERT, answer, values};
+use super::chain::Chain;
 use super::command::Change;
 use super::sealing::{AllSealed, Piece, Sealed};
-use super::{Answer, Chain, Command, project};
+use super::{Answer, Command, project};
 
 /// Up to so many rows the statement is kept, for it will be wanted again.
 const KEPT: usize = 8;
@@ -37,7 +38,7 @@ impl Plain {
             records: Vec::with_capacity(commands.len()),
             changed: HashMap::new(),
         };
-        for command in commands {
+        for (number, command) in commands.iter().enumerate() {
             let Command::Record { event, change, .. } = command else {
                 return None;
             };
@@ -53,11 +54,9 @@ impl Plain {
                 .changed
                 .get(&event.session)
                 .or_else(|| owned.get(&event.session))?;
-            let record = chain.link.next(event).ok()?;
-            let next = Chain {
-                link: record.link(),
-                ..*chain
-            };
+            let (record, next) = chain.next(event).ok()?;
+            let beside = sealed.get(number).and_then(|sealed| piece(sealed.as_ref()));
+            let next = next.with_sealed(beside.map_or(0, |piece| piece.sealed.len()));
             plain.changed.insert(event.session, next);
             plain.records.push(record);
         }

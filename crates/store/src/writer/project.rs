@@ -80,7 +80,10 @@ pub(super) fn changes(event: &Event) -> bool {
         | Kind::CredentialUsed { .. }
         | Kind::CredentialMisused { .. }
         | Kind::WorkspaceOpened { .. }
-        | Kind::WorkspaceRemoved { .. } => false,
+        | Kind::WorkspaceRemoved { .. }
+        | Kind::Repeated { .. }
+        | Kind::LossAccepted { .. }
+        | Kind::JournalPruned { .. } => false,
     };
     changes && event.origin == Origin::Host
 }
@@ -146,7 +149,10 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         | Kind::CredentialUsed { .. }
         | Kind::CredentialMisused { .. }
         | Kind::WorkspaceOpened { .. }
-        | Kind::WorkspaceRemoved { .. } => Ok(()),
+        | Kind::WorkspaceRemoved { .. }
+        | Kind::Repeated { .. }
+        | Kind::LossAccepted { .. }
+        | Kind::JournalPruned { .. } => Ok(()),
     }
 }
 

@@ -54,10 +54,10 @@ async fn a_file_cut_short_is_damage() {
 #[tokio::test]
 async fn an_empty_or_missing_file_is_damage_once_something_was_signed() {
     let error = reopen(|path| fs::write(path, "").unwrap()).await;
-    assert_eq!(error.code(), "store.damaged", "{error:?}");
+    assert_eq!(error.code(), "journal.lost", "{error:?}");
     let error = reopen(|path| fs::remove_file(path).unwrap()).await;
-    assert_eq!(error.code(), "store.damaged", "{error:?}");
-    assert!(error.to_string().contains("remembers 1 heads"), "{error}");
+    assert_eq!(error.code(), "journal.lost", "{error:?}");
+    assert!(error.to_string().contains("remembers signed head 1"), "{error}");
 }
 
 #[tokio::test]

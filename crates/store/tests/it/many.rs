@@ -176,6 +176,7 @@ async fn durable_sessions_and_others_share_the_writer() {
     let durable = SessionId::generate().unwrap();
     let opening = Opening {
         durable: true,
+        journal_bytes: 1 << 26,
         ..opening(durable)
     };
     world.store.open_session(&world.lease, opening).await.unwrap();

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{
     Entry, EntryKind, Event, ExecutionId, KeepingRecorder as _, Kind, Recorder as _, SessionId, SessionState, Status,
 };
-use ringfence_store::{AdoptError, Lease, Owner, Recording, RecordingState, Retention, Store, Target};
+use ringfence_store::{AdoptError, Lease, Opening, Owner, Recording, RecordingState, Retention, Store, Target};
 
 use crate::process::{lines, start};
 use crate::support::{World, call, closed, ended, entry, opening, report, started, suspended, violation, world};
@@ -799,4 +799,64 @@ async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room(
     };
     assert_eq!(store.approvals(pending).await.unwrap().len(), 100);
     println!("a page of the inbox {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_journal_may_be() {
+    const LIMIT: u64 = 256 << 10;
+    let world = world().await;
+    let session = SessionId::generate().unwrap();
+    let small = Opening {
+        journal_bytes: LIMIT,
+        ..opening(session)
+    };
+    world.store.open_session(&world.lease, small).await.unwrap();
+    let answer = "x".repeat(100 << 10);
+    // With an event, alone, and with the end: whichever way it is written, it counts. What runs is not stopped.
+    let first = begin_in(&world.store, session).await;
+    let kept = vec![entry(1, EntryKind::Answer, &answer)];
+    let recorded = world.store.record_keeping(call(session, first, 1), kept.clone());
+    recorded.await.unwrap();
+    world.store.keep(session, first, kept.clone()).await.unwrap();
+    let recorded = world.store.record_keeping(call(session, first, 2), Vec::new());
+    recorded.await.unwrap();
+    let second = begin_in(&world.store, session).await;
+    let end = world
+        .store
+        .record_end(ended(session, first), b"1".to_vec(), kept.clone());
+    end.await.unwrap();
+    let recorded = world.store.record_keeping(call(session, second, 1), kept.clone());
+    recorded.await.unwrap();
+    let end = world
+        .store
+        .record_end(ended(session, second), b"2".to_vec(), Vec::new());
+    end.await.unwrap();
+
+    let refused = async |store: &Store| {
+        let execution = ExecutionId::generate().unwrap();
+        let recording = Recording {
+            execution,
+            session,
+            request: Vec::new(),
+            stays: None,
+        };
+        let error = store.record_start(started(session, execution), recording).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.code(), "limit.journal", "{error}");
+    };
+    refused(&world.store).await;
+    // The same for another process, which counts what is there.
+    world.store.release_session(session).await.unwrap();
+    world.store.adopt_session(&world.lease, session).await.unwrap();
+    refused(&world.store).await;
+    // What is forgotten no longer counts.
+    let all = Retention {
+        age: SignedDuration::ZERO,
+        bytes: 0,
+    };
+    let later = Timestamp::now() + SignedDuration::from_hours(1);
+    assert_eq!(world.store.trim_recordings(all, later).await.unwrap(), 2);
+    begin_in(&world.store, session).await;
+    world.store.record(closed(session)).await.unwrap();
+    assert!(report(&world.store).await.is_ok());
 }

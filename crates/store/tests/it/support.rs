@@ -46,6 +46,7 @@ pub(crate) fn opening(session: SessionId) -> Opening {
         backend: "native".into(),
         enforcement: Vec::new(),
         durable: false,
+        journal_bytes: 1 << 26,
         uid: Some(100_000),
         keeping: None,
     }

@@ -67,6 +67,7 @@ impl Waiter {
                 ceiling: Ceiling::own_word(),
                 idle: Duration::from_mins(30),
                 warm: 2,
+                budget: ringfence_engine::BudgetOverrides::default(),
             }),
         };
         let waiter = Waiter {

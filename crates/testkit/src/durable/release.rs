@@ -142,6 +142,7 @@ pub(super) fn opening(session: SessionId) -> Opening {
         backend: Text::from("native"),
         enforcement: Vec::new(),
         durable: false,
+        journal_bytes: 1 << 26,
         uid: None,
         keeping: None,
     }

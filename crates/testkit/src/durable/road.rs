@@ -116,6 +116,7 @@ fn terms<R>(
         recorder,
         session,
         execution,
+        parent: None,
         past: Arc::new(Past::default()),
         tape: Arc::new(tape),
         desk: Desk::closed(),
@@ -144,10 +145,7 @@ where
         done??;
     }
     let took = begun.elapsed();
-    ensure!(
-        pass.close().await?.len() == usize::try_from(count)?,
-        "calls are missing"
-    );
+    ensure!(pass.close().await?.total == u64::from(count), "calls are missing");
     Ok(took / count)
 }
 

@@ -61,8 +61,7 @@ fn outcome() -> Outcome {
             file: Text::cut("main.ts"),
             line: 300,
             column: 7,
-            hint: Some(Text::cut("mend it")),
-            rule: Some(Text::cut("tools.default")),
+            call: Some(3),
         }),
         diagnostics: List::cut(vec![Diagnostic {
             file: Text::cut("main.ts"),

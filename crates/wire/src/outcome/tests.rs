@@ -25,8 +25,7 @@ fn the_largest_outcome_can_be_sent() {
             file: full(),
             line: u32::MAX,
             column: u32::MAX,
-            hint: Some(full()),
-            rule: Some(full()),
+            call: Some(u32::MAX),
         }),
         diagnostics: List::new(vec![diagnostic; DIAGNOSTICS]).unwrap(),
     });

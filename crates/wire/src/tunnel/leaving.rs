@@ -15,6 +15,8 @@ pub struct Leaving {
     ready: VecDeque<TunnelId>,
     /// Those with a grant that waits.
     owing: Vec<TunnelId>,
+    /// What the peer may still grant to those whose close has left: grants that were under way then, and no more.
+    late: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -23,6 +25,8 @@ struct Slot {
     /// The grant for the peer that waits.
     owed: u32,
     close: Close,
+    /// What the peer may still grant once it is closed without an end.
+    late: u32,
     /// Whether it is among the ready.
     listed: bool,
 }
@@ -38,6 +42,23 @@ enum Close {
 impl Slot {
     fn ready(&self) -> bool {
         self.is_last() || self.sending.ready()
+    }
+
+    /// Drops what waits, and remembers what of the rest the peer may still grant.
+    fn drop_all(&mut self) {
+        if self.close != Close::Now {
+            self.late = self.sending.ungranted();
+        }
+        self.sending = Sending::new(State::NotOurs);
+        self.close = Close::Now;
+    }
+
+    /// What the peer may still grant after the close.
+    fn late(&self) -> u32 {
+        match self.close {
+            Close::Now => self.late,
+            Close::NotYet | Close::AfterEnd => self.sending.ungranted(),
+        }
     }
 
     /// Whether all there is to say is the close.
@@ -92,10 +113,7 @@ impl Leaving {
         let Some(slot) = self.living(tunnel) else { return };
         match slot.sending.state {
             State::Ending | State::Ended => slot.close = Close::AfterEnd,
-            State::NotOurs | State::Open => slot.close = Close::Now,
-        }
-        if slot.close == Close::Now {
-            slot.sending = Sending::new(State::NotOurs);
+            State::NotOurs | State::Open => slot.drop_all(),
         }
         self.forgive(tunnel);
         self.list(tunnel);
@@ -106,25 +124,27 @@ impl Leaving {
         let Some(Some(slot)) = self.slots.get_mut(tunnel.index()) else {
             return;
         };
-        slot.sending = Sending::new(State::NotOurs);
-        slot.close = Close::Now;
+        slot.drop_all();
         self.forgive(tunnel);
         self.list(tunnel);
     }
 
     /// The peer grants more: for what [`Carried::Credit`](crate::Carried::Credit) brought. Of no use to a tunnel that this side
-    /// has closed.
+    /// has closed, but counted there too: nobody grants more than was sent.
     pub fn credit(&mut self, tunnel: TunnelId, grant: u32) -> Result<(), TunnelError> {
-        let Some(Some(slot)) = self.slots.get_mut(tunnel.index()) else {
-            return Ok(());
+        let bad = TunnelError::BadGrant { tunnel, grant };
+        let late = match self.slots.get_mut(tunnel.index()) {
+            Some(Some(slot)) if slot.close == Close::Now => &mut slot.late,
+            Some(Some(slot)) => {
+                if !slot.sending.add_credit(grant) {
+                    return Err(bad);
+                }
+                self.list(tunnel);
+                return Ok(());
+            }
+            Some(None) | None => self.late.get_mut(tunnel.index()).ok_or(bad)?,
         };
-        if slot.close == Close::Now {
-            return Ok(());
-        }
-        if !slot.sending.add_credit(grant) {
-            return Err(TunnelError::BadGrant { tunnel, grant });
-        }
-        self.list(tunnel);
+        *late = late.checked_sub(grant).ok_or(bad)?;
         Ok(())
     }
 
@@ -146,6 +166,7 @@ impl Leaving {
     pub(crate) fn open(&mut self, tunnel: TunnelId) -> Result<(), TunnelError> {
         if self.slots.is_empty() {
             self.slots.resize_with(TUNNELS_MAX, || None);
+            self.late.resize(TUNNELS_MAX, 0);
         }
         match self.slots.get_mut(tunnel.index()) {
             Some(slot @ None) => {
@@ -153,6 +174,7 @@ impl Leaving {
                     sending: Sending::new(State::Open),
                     owed: 0,
                     close: Close::NotYet,
+                    late: 0,
                     listed: false,
                 });
                 Ok(())
@@ -193,6 +215,10 @@ impl Leaving {
             if !sending::add_empty(tunnel.id(), Kind::Close, flight) {
                 self.ready.push_front(tunnel);
                 return (Turn::Waits, None);
+            }
+            let late = slot.late();
+            if let Some(place) = self.late.get_mut(tunnel.index()) {
+                *place = late;
             }
             if let Some(place) = self.slots.get_mut(tunnel.index()) {
                 *place = None;

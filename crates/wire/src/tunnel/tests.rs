@@ -160,9 +160,41 @@ fn a_close_waits_for_what_was_ended_only() {
         wanted.extend(frame(Kind::Close, 70, b""));
         assert_eq!(drain(&mut outbound), wanted);
         assert!(outbound.flushed());
-        // A grant that crossed the close is not for anybody.
-        assert_eq!(outbound.tunnels_mut().credit(one, WINDOW), Ok(()));
+        // A grant that crossed the close is for nobody, and there is no more of them than was sent.
+        let sent = if ended { 10 } else { 0 };
+        let too_much = |grant| Err(TunnelError::BadGrant { tunnel: one, grant });
+        assert_eq!(outbound.tunnels_mut().credit(one, sent + 1), too_much(sent + 1));
+        for _ in 0..sent {
+            assert_eq!(outbound.tunnels_mut().credit(one, 1), Ok(()));
+        }
+        assert_eq!(outbound.tunnels_mut().credit(one, 1), too_much(1));
     }
+}
+
+#[test]
+fn grants_for_a_tunnel_that_was_closed_come_to_an_end() {
+    let one = tunnel(64);
+    let mut outbound = Outbound::execution(Side::Host);
+    outbound.open(one).unwrap();
+    outbound.tunnels_mut().data(one, b"never read");
+    drain(&mut outbound);
+    outbound.tunnels_mut().reset(one);
+    assert_eq!(
+        outbound.tunnels_mut().credit(one, 4),
+        Ok(()),
+        "under way when it was closed"
+    );
+    outbound.tunnels_mut().reset(one);
+    drain(&mut outbound);
+    assert_eq!(outbound.tunnels_mut().credit(one, 6), Ok(()));
+    let endless = TunnelError::BadGrant { tunnel: one, grant: 1 };
+    assert_eq!(outbound.tunnels_mut().credit(one, 1), Err(endless));
+    // The next of that number begins anew.
+    outbound.open(one).unwrap();
+    assert_eq!(outbound.tunnels_mut().credit(one, 1), Err(endless));
+    outbound.tunnels_mut().data(one, b"x");
+    drain(&mut outbound);
+    assert_eq!(outbound.tunnels_mut().credit(one, 1), Ok(()));
 }
 
 #[test]

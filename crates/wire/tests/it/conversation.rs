@@ -223,8 +223,7 @@ proptest! {
                 file: Text::cut(&message),
                 line,
                 column: line,
-                hint: None,
-                rule: None,
+                call: Some(3),
             }),
             diagnostics: List::cut(vec![diagnostic; count]),
         });

@@ -1,4 +1,4 @@
-//! Every message and frame of version 6, byte for byte. A change here is a change of the language: it needs a new version.
+//! Every message and frame of version 7, byte for byte. A change here is a change of the language: it needs a new version.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use ringfence_wire::{
     Return, Side, StdinMode, Stream, Text, ToChild, TunnelId, VERSION, decode, encode_frame,
 };
 
-const PINNED: &str = include_str!("../../testdata/v6/messages.txt");
+const PINNED: &str = include_str!("../../testdata/v7/messages.txt");
 
 fn text<const N: usize>(text: &str) -> Text<N> {
     Text::cut(text)
@@ -166,8 +166,7 @@ fn from_child() -> Vec<FromChild> {
             file: text("main.ts"),
             line: 300,
             column: 7,
-            hint: Some(text("mend it")),
-            rule: Some(text("tools.default")),
+            call: Some(3),
         }),
         diagnostics: List::cut(vec![Diagnostic {
             file: text("main.ts"),

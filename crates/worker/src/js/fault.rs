@@ -1,7 +1,5 @@
 //! From what a program threw to what its author should read.
-use std::borrow::Cow;
-
-use rquickjs::{CaughtError, Ctx, Exception, Object, Value};
+use rquickjs::{CaughtError, Ctx, Exception, Value};
 
 use super::{Outcome, host::Host, prelude::Hooks};
 
@@ -36,16 +34,16 @@ pub struct Diagnostic {
 /// An error as its reader sees it: positions are those of the original source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// `program.failed`, `import.refused`, `value.not_json`, or what a refused call was refused with.
-    pub code: Cow<'static, str>,
+    /// `program.failed`, `import.refused` or `value.not_json`.
+    pub code: &'static str,
     /// The error's class, such as `TypeError`.
     pub name: String,
     /// Its message.
     pub message: String,
     /// What might help.
     pub hint: Option<String>,
-    /// The rule that refused a call.
-    pub rule: Option<String>,
+    /// The call whose refusal was not caught.
+    pub call: Option<u32>,
     /// The innermost place in the program.
     pub position: Option<Position>,
     /// The stack, one `    at …` line per frame.
@@ -55,18 +53,17 @@ pub struct Fault {
 const FAILED: &str = "program.failed";
 const IMPORT_REFUSED: &str = "import.refused";
 const NOT_JSON: &str = "value.not_json";
-const AVAILABLE: &str = "only `tools` and `skills` can be imported: use the language's own names and `tools`, `skills`, `files`, `console`, `args`";
 /// Longest name or message kept: a program may throw anything.
 const MAX_TEXT: usize = 16 * 1024;
 
 impl Fault {
     pub(super) fn plain(name: &str, message: &str) -> Self {
         Fault {
-            code: Cow::Borrowed(FAILED),
+            code: FAILED,
             name: name.to_owned(),
             message: message.to_owned(),
             hint: None,
-            rule: None,
+            call: None,
             position: None,
             stack: String::new(),
         }
@@ -75,8 +72,7 @@ impl Fault {
 
 pub(super) fn import_refused(specifier: &str, position: Option<Position>) -> Fault {
     Fault {
-        code: Cow::Borrowed(IMPORT_REFUSED),
-        hint: Some(AVAILABLE.to_owned()),
+        code: IMPORT_REFUSED,
         position,
         ..Fault::plain("ImportError", &format!("cannot import `{specifier}`"))
     }
@@ -84,7 +80,7 @@ pub(super) fn import_refused(specifier: &str, position: Option<Position>) -> Fau
 
 pub(super) fn not_json(message: &str, hint: &str) -> Fault {
     Fault {
-        code: Cow::Borrowed(NOT_JSON),
+        code: NOT_JSON,
         hint: (!hint.is_empty()).then(|| hint.to_owned()),
         ..Fault::plain("TypeError", message)
     }
@@ -106,8 +102,7 @@ pub(super) fn outcome<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: V
         }
         if fault.message.starts_with("require is not defined") {
             return Outcome::ImportRefused(Fault {
-                code: Cow::Borrowed(IMPORT_REFUSED),
-                hint: Some(AVAILABLE.to_owned()),
+                code: IMPORT_REFUSED,
                 ..fault
             });
         }
@@ -181,29 +176,12 @@ fn describe<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: Value<'js>)
         stack: cut(trace.text),
         ..Fault::plain(&cut(name), &cut(message))
     };
-    if fault.name == "ToolError" {
-        refused_call(ctx, hooks, object, fault)
-    } else {
-        fault
-    }
-}
-
-/// A refusal that the program did not catch is told as it came.
-fn refused_call<'js>(ctx: &Ctx<'js>, hooks: &Hooks, error: &Object<'js>, fault: Fault) -> Fault {
-    let text = |key| {
-        hooks
-            .text(ctx, error, key)
-            .filter(|text| !text.is_empty() && text != "null" && text != "undefined")
-            .map(cut)
-    };
-    let is_code = |code: &String| {
-        code.bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte))
-    };
+    // Which call it was, never what was said to it: a program can say anything, and the host knows.
+    let call = (fault.name == "ToolError")
+        .then(|| hooks.text(ctx, object, "call"))
+        .flatten();
     Fault {
-        code: text("code").filter(is_code).map_or(fault.code, Cow::Owned),
-        rule: text("rule"),
-        hint: text("hint"),
+        call: call.and_then(|call| call.parse().ok()),
         ..fault
     }
 }

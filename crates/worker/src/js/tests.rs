@@ -179,7 +179,7 @@ fn what_json_cannot_hold_is_named() {
             panic!("{source}: {outcome:?}")
         };
         assert_eq!(
-            (&*fault.code, fault.message.as_str()),
+            (fault.code, fault.message.as_str()),
             ("value.not_json", message),
             "{source}"
         );
@@ -370,7 +370,6 @@ fn imports_are_refused_with_a_hint() {
             panic!("{source}: {outcome:?}")
         };
         assert_eq!(fault.code, "import.refused");
-        assert!(fault.hint.as_deref().unwrap().contains("`files`"), "{source}");
         let place = fault.position.map(|place| place.line);
         assert_eq!(place, (!source.starts_with("await")).then_some(1), "{source}");
     }

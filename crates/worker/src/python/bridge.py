@@ -157,7 +157,7 @@ def _resolve(future, message, label):
         future.set_result(message["ok"])
     else:
         parts = (error[key] for key in ("message", "code", "rule", "hint"))
-        future.set_exception(ToolError(*parts, label, error["retry_after_ms"]))
+        future.set_exception(ToolError(*parts, label, error["retry_after_ms"], error["call"]))
 
 
 class _Selector:

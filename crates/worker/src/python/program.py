@@ -180,16 +180,13 @@ def _failure(error, name):
     except Exception:  # an exception whose own methods fail
         _say(f"{type(error).__name__}\n")
     if isinstance(error, ToolError):
-        place.update({key: _text(getattr(error, key, None)) for key in ("code", "rule", "hint")})
+        # Which call it was; what was said to it the host knows.
+        number = getattr(error, "call", None)
+        place["call"] = number if type(number) is int and 0 < number < 1 << 32 else None
     answer = {"kind": "failed", "value_json": None, "error": _error(error, **place)}
     if isinstance(error, ModuleNotFoundError) and error.name:
         answer["kind"] = "import_refused"
-        answer["hint"] = "the standard library is available; put packages in /deps"
     return answer
-
-
-def _text(value):
-    return value[:_MAX_TEXT] if isinstance(value, str) else None
 
 
 def _keep_user_frames(shown, seen):

@@ -24,12 +24,8 @@ pub struct PythonError {
     pub column: Option<u32>,
     /// The source line.
     pub text: Option<String>,
-    /// What a refused call was refused with.
-    pub code: Option<String>,
-    /// The rule that refused it.
-    pub rule: Option<String>,
-    /// What to do about it.
-    pub hint: Option<String>,
+    /// The call whose refusal was not caught.
+    pub call: Option<u32>,
 }
 
 /// How a Python program ended.
@@ -52,12 +48,7 @@ pub enum PythonResult {
         hint: Option<String>,
     },
     /// It imported what is not there.
-    ImportRefused {
-        /// What was imported, and where.
-        error: PythonError,
-        /// What is available.
-        hint: Option<String>,
-    },
+    ImportRefused(PythonError),
     /// It called `sys.exit`.
     Exit {
         /// The exit code.
@@ -122,7 +113,7 @@ impl PythonResult {
             Kind::Failed => PythonResult::Failed(error?),
             Kind::SyntaxError => PythonResult::SyntaxError(error?),
             Kind::NotJson => PythonResult::NotJson { error: error?, hint },
-            Kind::ImportRefused => PythonResult::ImportRefused { error: error?, hint },
+            Kind::ImportRefused => PythonResult::ImportRefused(error?),
             Kind::Exit => {
                 let code = raw.exit_code.ok_or(ReadError::Missing { what: "its exit code" })?;
                 PythonResult::Exit { code }
@@ -142,9 +133,7 @@ impl PythonError {
             message: cut(self.message),
             file: self.file.map(cut),
             text: self.text.map(cut),
-            code: self.code.map(cut),
-            rule: self.rule.map(cut),
-            hint: self.hint.map(cut),
+            call: self.call,
             line: self.line,
             column: self.column,
         }

@@ -5,10 +5,11 @@ import functools
 class ToolError(Exception):
     """A call that was refused or failed."""
 
-    def __init__(self, message, code="call.failed", rule=None, hint=None, tool=None, retry_after_ms=None):
+    def __init__(self, message, code="call.failed", rule=None, hint=None, tool=None, retry_after_ms=None, call=None):
         super().__init__(message)
         self.message = message
         self.code, self.rule, self.hint, self.tool, self.retry_after_ms = code, rule, hint, tool, retry_after_ms
+        self.call = call
 
 
 async def _ask(head, arguments, label):

@@ -2,12 +2,31 @@
 
 use std::fs;
 
-use ringfence_sandbox::Support;
+use ringfence_sandbox::{BudgetLimits, BudgetOverrides, MemorySource, Support};
 
 use super::Finding;
+use crate::print::bytes;
 
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// What all executions may have together, and what is free of it now.
+pub(super) fn budget(overrides: BudgetOverrides) -> Finding {
+    const WHAT: &str = "budget";
+    let limits = BudgetLimits::here(overrides);
+    let (memory, runs) = (bytes(limits.memory), limits.runs);
+    let detail = format!("{memory} of memory for up to {runs} executions at once in each process");
+    let Some(machine) = MemorySource::find().read() else {
+        let hint = "write `sessions: { memory: 4GiB }` in `ringfence.yaml`: this machine does not say what it has";
+        return Finding::limited(WHAT, detail, hint);
+    };
+    let detail = format!("{detail}, {} are free", bytes(machine.available));
+    if limits.memory > machine.total {
+        let hint = "lower `sessions.memory` in `ringfence.yaml`: the machine has less";
+        return Finding::limited(WHAT, detail, hint);
+    }
+    Finding::good(WHAT, detail)
 }
 
 pub(super) fn system() -> Finding {

@@ -11,6 +11,7 @@ use super::learn::summary;
 use crate::args::Explain;
 use crate::commands::{session_id, store};
 use crate::fault::{Fault, NOT_HELD};
+use crate::print::event::by;
 use crate::print::{Printer, escape};
 use crate::settings::Settings;
 use crate::settings::config::Config;
@@ -186,12 +187,12 @@ fn words(attempts: &[EgressSummary]) -> Vec<String> {
         let status = one.status.map_or_else(String::new, |status| format!(" {status}"));
         let error = one.error.as_ref().map_or_else(String::new, |error| format!(" {error}"));
         format!(
-            "  {:<7} {method}{}://{}:{}{path}{status}{error} by `{}`",
+            "  {:<7} {method}{}://{}:{}{path}{status}{error}{}",
             one.outcome.name(),
             to.scheme,
             to.host,
             to.port,
-            one.rule
+            by(one.rule.as_str())
         )
     }));
     lines

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_engine::{Input, Source};
-use ringfence_policy::RelPath;
+use ringfence_policy::{RelPath, check_input_files};
 
 use crate::fault::{Fault, reason};
 
@@ -41,6 +41,8 @@ pub(crate) fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
             name,
         });
     }
+    let names = inputs.iter().map(|input| input.name.as_str());
+    check_input_files(names).map_err(|error| Fault::refused("files.in", error.to_string()).hint(error.hint))?;
     Ok(inputs)
 }
 

@@ -10,7 +10,7 @@ use super::workspace;
 use crate::args::Show;
 use crate::commands::{no_session, store};
 use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::event::place;
+use crate::print::event::{by, place};
 use crate::print::{Printer, bytes};
 use crate::settings::Settings;
 
@@ -169,7 +169,7 @@ fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
     lines.extend(execution.egress.iter().map(|one| {
         let status = one.status.map_or_else(String::new, |status| format!(" {status}"));
         let (outcome, rule) = (one.outcome.name(), &one.rule);
-        format!("  net {outcome}: {}{status} by `{rule}`", place(&one.to))
+        format!("  net {outcome}: {}{status}{}", place(&one.to), by(rule.as_str()))
     }));
     lines.extend(
         execution

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringfence_engine::BudgetOverrides;
 use ringfence_policy::{Bytes, Period, Rate};
 use ringfence_server::Limits;
 use serde_json::Value;
@@ -28,6 +29,8 @@ pub(crate) struct Doors {
     pub(crate) access: Option<Access>,
     /// How long a session stays open that nobody uses.
     pub(crate) idle: Duration,
+    /// What all executions may have together, and how long one waits for its place.
+    pub(crate) budget: BudgetOverrides,
     /// Where traces go.
     pub(crate) otlp: Option<String>,
 }
@@ -50,6 +53,7 @@ impl Default for Doors {
             limits: Limits::default(),
             access: None,
             idle: IDLE,
+            budget: BudgetOverrides::default(),
             otlp: None,
         }
     }
@@ -62,8 +66,12 @@ impl Doors {
             "listen" => self.listen(part, value),
             "auth" => self.auth(part, value),
             "sessions" => {
-                if let Some(idle) = part.fields(value, &["idle"])?.remove("idle") {
-                    self.idle = part.quantity::<Period>("idle", &idle)?.get();
+                for (name, value) in part.fields(value, &["idle", "memory", "queue"])? {
+                    match name.as_str() {
+                        "idle" => self.idle = part.quantity::<Period>(&name, &value)?.get(),
+                        "memory" => self.budget.memory = Some(part.quantity::<Bytes>(&name, &value)?.get()),
+                        _ => self.budget.queue = Some(part.quantity::<Period>(&name, &value)?.get()),
+                    }
                 }
                 Ok(())
             }

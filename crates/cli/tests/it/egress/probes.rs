@@ -1,15 +1,28 @@
-//! The probes at the door, with the whole program.
+//! The probes at the door and those of records, with the whole program.
 
 use std::path::Path;
 
-use ringfence_probe::{Field, Outcome, door};
+use ringfence_probe::{Field, Finding, Outcome, door, records};
 
 use crate::setting::program;
 
 #[test]
 fn nothing_at_the_door_is_broken() {
     let findings = door(Path::new(&program()), Field::Fenced).unwrap();
-    for one in &findings {
+    check_held(&findings);
+    assert_eq!(findings.len(), 43);
+}
+
+#[test]
+fn nothing_of_records_is_broken() {
+    let findings = records(Path::new(&program())).unwrap();
+    check_held(&findings);
+    assert_eq!(findings.len(), 3);
+}
+
+#[track_caller]
+fn check_held(findings: &[Finding]) {
+    for one in findings {
         eprintln!(
             "{:>3}  {:<8} {:<50} {}",
             one.id,
@@ -20,5 +33,4 @@ fn nothing_at_the_door_is_broken() {
     }
     let broken: Vec<_> = findings.iter().filter(|one| one.outcome != Outcome::Held).collect();
     assert!(broken.is_empty(), "{broken:#?}");
-    assert_eq!(findings.len(), 43);
 }

@@ -5,6 +5,31 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::*;
 
+fn tls(name: Option<&str>, hides: bool) -> Spoken {
+    let name = name.map(str::to_owned);
+    Spoken::Tls(Hello { name, hides })
+}
+
+/// The same first message with one more extension.
+fn with_extension(hello: &[u8], kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut extension = kind.to_be_bytes().to_vec();
+    extension.extend(u16::try_from(body.len()).unwrap().to_be_bytes());
+    extension.extend(body);
+    let mut bytes = hello.to_vec();
+    // Behind the lengths of record and message, version, random bytes, session, suites, compressions.
+    let mut place = 5 + 4 + 2 + 32;
+    place += 1 + usize::from(bytes[place]);
+    place += 2 + usize::from(u16::from_be_bytes([bytes[place], bytes[place + 1]]));
+    place += 1 + usize::from(bytes[place]);
+    let grown = extension.len();
+    for at in [3, 7, place] {
+        let length = usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]])) + grown;
+        bytes[at..at + 2].copy_from_slice(&u16::try_from(length).unwrap().to_be_bytes());
+    }
+    bytes.splice(place + 2..place + 2, extension);
+    bytes
+}
+
 fn hello(name: &str, sni: bool) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
@@ -26,12 +51,12 @@ fn the_name_is_told_when_the_whole_message_is_there() {
     for cut in 1..bytes.len() {
         assert_eq!(spoken(&bytes[..cut]), None, "{cut} of {}", bytes.len());
     }
-    let named = Some(Spoken::Tls(Some("web.example.com".to_owned())));
+    let named = Some(tls(Some("web.example.com"), false));
     assert_eq!(spoken(&bytes), named);
     let more = [bytes.as_slice(), b"and more"].concat();
     assert_eq!(spoken(&more), named);
-    assert_eq!(spoken(&hello("web.example.com", false)), Some(Spoken::Tls(None)));
-    assert_eq!(spoken(&hello("93.184.216.34", true)), Some(Spoken::Tls(None)));
+    assert_eq!(spoken(&hello("web.example.com", false)), Some(tls(None, false)));
+    assert_eq!(spoken(&hello("93.184.216.34", true)), Some(tls(None, false)));
 }
 
 #[test]
@@ -44,7 +69,21 @@ fn a_message_in_several_records_is_one_message() {
         records.extend(u16::try_from(part.len()).unwrap().to_be_bytes());
         records.extend(part);
     }
-    assert_eq!(spoken(&records), Some(Spoken::Tls(Some("web.example.com".to_owned()))));
+    assert_eq!(spoken(&records), Some(tls(Some("web.example.com"), false)));
+}
+
+#[test]
+fn a_message_that_may_hide_another_is_told() {
+    let plain = hello("web.example.com", true);
+    // Outer, a suite, a key's number, the sender's share, what is hidden.
+    let outer = [&[0, 0, 1, 0, 1, 7, 0, 32][..], &[9; 32], &[0, 32], &[5; 32]].concat();
+    for (kind, hides) in [(0xfe0d, true), (0xfe0c, false), (0x0a0a, false)] {
+        let bytes = with_extension(&plain, kind, &outer);
+        assert_eq!(spoken(&bytes), Some(tls(Some("web.example.com"), hides)), "{kind:x}");
+        for cut in 1..bytes.len() {
+            assert_eq!(spoken(&bytes[..cut]), None, "{cut} of {}", bytes.len());
+        }
+    }
 }
 
 #[test]

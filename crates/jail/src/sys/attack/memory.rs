@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -28,6 +28,34 @@ pub fn shared_segment(bytes: usize) -> io::Result<()> {
     }
     // SAFETY: `place` is what shmat answered, and nothing refers to it any more.
     check_int(unsafe { libc::shmdt(place) }).map(|_| ())
+}
+
+/// Reads one byte of every two mebibytes of a mapping that has no memory of its own, up to `count` of them: each costs the kernel a page table
+/// and the process nothing. The mapping stays. Answers how many were read.
+pub fn scatter_page_tables(count: usize) -> io::Result<usize> {
+    const TABLE_REACH: usize = 2 << 20;
+    const MAPPING: usize = 64 * TABLE_REACH;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let mut read = 0;
+    while read < count {
+        // SAFETY: a null address lets the kernel choose a free place.
+        let place = unsafe { libc::mmap(std::ptr::null_mut(), MAPPING, libc::PROT_READ, flags, -1, 0) };
+        if place == libc::MAP_FAILED {
+            return if read == 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(read)
+            };
+        }
+        for offset in (0..MAPPING).step_by(TABLE_REACH) {
+            // SAFETY: the mapping is `MAPPING` long; `offset` is below that.
+            let byte = unsafe { place.cast::<u8>().add(offset) };
+            // SAFETY: `byte` is inside the mapping, which is readable.
+            std::hint::black_box(unsafe { byte.read_volatile() });
+            read += 1;
+        }
+    }
+    Ok(read)
 }
 
 /// Tries to change the first byte of `path` through a read-only mapping and `/proc/self/mem`; an error if it did not.
@@ -114,4 +142,22 @@ pub fn timers(most: usize) -> usize {
             check(unsafe { libc::syscall(libc::SYS_timer_create, clock, nothing, &raw mut timer) }).is_ok()
         })
         .count()
+}
+
+/// Locks every second byte of `file` until one is refused or `most` are locked; answers how many are.
+pub fn lock_bytes(file: BorrowedFd<'_>, most: u32) -> u32 {
+    const WRITE_LOCK: libc::c_short = 1;
+    const FROM_START: libc::c_short = 0;
+    let lock = |index: u32| {
+        let mut lock = libc::flock {
+            l_type: WRITE_LOCK,
+            l_whence: FROM_START,
+            l_start: libc::off_t::from(index) * 2,
+            l_len: 1,
+            l_pid: 0,
+        };
+        // SAFETY: the descriptor is borrowed for the call, which reads the record that outlives it.
+        check_int(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw mut lock) })
+    };
+    (0..most).find(|index| lock(*index).is_err()).unwrap_or(most)
 }

@@ -78,6 +78,7 @@ pub(super) const OTHER_MEMORY: &[Hog] = &[
         limit: Some(Limit::Memory),
         most: 128,
     },
+    in_ten_processes("record locks", &["record-locks", "10"], 32),
     Hog {
         part: "memory files",
         settings: LITTLE_MEMORY,
@@ -101,14 +102,81 @@ pub(super) const OTHER_MEMORY: &[Hog] = &[
     },
 ];
 
-/// What the kernel keeps for sockets is counted by a control group or not at all.
-pub(super) const BUFFERS: Hog = Hog {
-    part: "socket buffers",
-    settings: LITTLE_MEMORY,
-    words: &["buffers", "10"],
-    limit: Some(Limit::Memory),
-    most: 128,
-};
+/// Objects of the kernel, filled by ten processes and the one that starts them; the last one is memory within the group's own limit, which
+/// leaves room for files in memory. Each has a probe of its own.
+pub(super) const KERNEL_MEMORY: &[(u16, Hog)] = &[
+    (
+        161,
+        in_ten_processes("queues of unix sockets", &["unix-queues", "10"], 128),
+    ),
+    (162, in_ten_processes("netlink queues", &["netlink-queues", "10"], 128)),
+    (163, in_ten_processes("UDP queues", &["udp-queues", "10"], 80)),
+    (164, in_ten_processes("TCP buffers", &["tcp-buffers", "10"], 80)),
+    (165, in_ten_processes("pipes", &["pipes", "10"], 128)),
+    (166, in_ten_processes("event queues", &["event-queues", "10"], 128)),
+    (167, in_ten_processes("page tables", &["page-tables", "10"], 128)),
+    (
+        168,
+        Hog {
+            part: "room for files in memory",
+            settings: &[
+                ("proc.mem_limit", "64MiB"),
+                (
+                    "fs.mounts",
+                    r#"[{"path": "/workspace", "access": "rw", "quota": "256MiB"}]"#,
+                ),
+            ],
+            words: &["memory", "160"],
+            limit: Some(Limit::Memory),
+            most: 96,
+        },
+    ),
+];
+
+const fn in_ten_processes(part: &'static str, words: &'static [&'static str], most: usize) -> Hog {
+    Hog {
+        part,
+        settings: LITTLE_MEMORY,
+        words,
+        limit: Some(Limit::Memory),
+        most,
+    }
+}
+
+const KEPT_WORKSPACE: &[(&str, &str)] = &[(
+    "fs.mounts",
+    r#"[{"path": "/workspace", "access": "rw", "quota": "8MiB", "keep": true}]"#,
+)];
+
+/// In a place on disk.
+pub(super) const NAMELESS_FILES: &[Hog] = &[
+    Hog {
+        part: "files without a name",
+        settings: KEPT_WORKSPACE,
+        words: &["nameless", "64"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
+    Hog {
+        part: "files in connections that nobody accepted",
+        settings: KEPT_WORKSPACE,
+        words: &["sent", "200"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
+];
+
+/// In a place on disk, where no file system counts them.
+pub(super) const FILES_ON_DISK: &[Hog] = &[Hog {
+    part: "inodes on disk",
+    settings: &[(
+        "fs.mounts",
+        r#"[{"path": "/workspace", "access": "rw", "quota": "1MiB", "keep": true}]"#,
+    )],
+    words: &["inodes", "4000"],
+    limit: Some(Limit::Inodes),
+    most: 260,
+}];
 
 pub(super) const DISK: &[Hog] = &[
     Hog {

@@ -17,6 +17,10 @@ fn plain(link: Link, lease: LeaseId) -> Plain {
         link: record.link(),
         lease,
         durable: false,
+        at: jiff::Timestamp::MIN,
+        bytes: 0,
+        sealed: 0,
+        limit: u64::MAX,
     };
     Plain {
         changed: HashMap::from([(record.session, chain)]),

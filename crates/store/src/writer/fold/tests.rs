@@ -3,11 +3,11 @@ use super::*;
 /// A database with one table, and a fold that watches its log.
 fn log() -> (tempfile::TempDir, Connection, Fold) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.db");
-    std::fs::write(&path, "").unwrap();
-    let connection = database::connect(&path).unwrap();
+    let home = Home::prepare(folder.path()).unwrap();
+    home.create_database().unwrap();
+    let connection = database::connect(&home.database()).unwrap();
     connection.execute_batch("CREATE TABLE lines (line TEXT)").unwrap();
-    let fold = Fold::of(path, &connection);
+    let fold = Fold::of(home, &connection);
     (folder, connection, fold)
 }
 
@@ -41,7 +41,7 @@ async fn a_log_is_folded_beside_and_begins_anew() {
 #[tokio::test]
 async fn a_log_that_a_reader_holds_is_folded_again_only_when_it_has_grown() {
     let (folder, connection, mut fold) = log();
-    let reader = database::connect(&folder.path().join("log.db")).unwrap();
+    let reader = database::connect(&folder.path().join("ringfence.db")).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM lines").unwrap();
     grow(&connection, &mut fold, MOST);
     assert_eq!(fold.need(), Need::First);

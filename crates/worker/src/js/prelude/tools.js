@@ -91,6 +91,7 @@ export default (native) => {
       const call = take(number);
       if (call === undefined) return;
       const error = new ToolError(message, { code, rule, hint, retryAfterMs, tool: call.label });
+      Object.defineProperty(error, "call", { value: number });
       Object.defineProperty(error, "stack", { value: call.at.stack, writable: true, configurable: true });
       call.reject(error);
     },

@@ -144,16 +144,14 @@ fn refusals_are_errors_with_everything_that_was_said() {
     let fault = failure("const x = 1;\nawait tools.no.rule({});");
     let place = fault.position.map(|place| (place.line, place.file));
     assert_eq!(
-        (&*fault.code, fault.rule.as_deref(), fault.hint, place),
-        (
-            "tool.denied",
-            Some("tools.default"),
-            None,
-            Some((2, "program.ts".to_owned()))
-        )
+        (fault.code, fault.call, fault.hint, place),
+        ("program.failed", Some(1), None, Some((2, "program.ts".to_owned())))
     );
     // One that nobody waits for is not lost.
-    assert_eq!(failure("tools.no.rule(); 1").code, "tool.denied");
+    assert_eq!(failure("tools.no.rule(); 1").call, Some(1));
+    // Only the number goes out: what an error says of itself is the program's word.
+    let forged = failure("throw new ToolError('no', { code: 'policy.ceiling', rule: 'r', hint: 'h' })");
+    assert_eq!((forged.code, forged.call, forged.hint), ("program.failed", None, None));
     assert_eq!(failure("await tools.no.json()").name, "SyntaxError");
 }
 

@@ -17,7 +17,7 @@ fn an_error_points_at_the_original_source() {
         "interface Row {\n  id: number\n}\n\n// comment\nfunction check(row: Row): void {\n  throw new RangeError(`bad ${row.id}`)\n}\n\nenum E { A }\ncheck({ id: E.A })\n",
     );
     assert_eq!(
-        (&*fault.code, fault.name.as_str(), fault.message.as_str()),
+        (fault.code, fault.name.as_str(), fault.message.as_str()),
         ("program.failed", "RangeError", "bad 0")
     );
     assert_eq!(fault.position.map(|place| place.line), Some(7));

@@ -255,16 +255,15 @@ fn syntax_errors_have_a_place() {
 }
 
 #[test]
-fn imports_from_elsewhere_are_refused_with_a_hint() {
+fn imports_from_elsewhere_are_refused() {
     let ran = run("print('before')\nimport numpy.linalg");
-    let PythonResult::ImportRefused { error, hint } = ran.result else {
+    let PythonResult::ImportRefused(error) = ran.result else {
         panic!("{ran:?}")
     };
     assert_eq!(
         (error.message.as_str(), error.line),
         ("No module named 'numpy'", Some(2))
     );
-    assert!(hint.unwrap().contains("/deps"));
     assert_eq!(ran.stdout, "before\n");
     check(
         "try:\n    import numpy\nexcept ImportError:\n    numpy = None\nnumpy is None",

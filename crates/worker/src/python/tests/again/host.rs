@@ -195,7 +195,7 @@ fn follow(child: &mut Forked, mut frames: Frames, mut host: Host) -> Did {
         ready.sort_by_key(|number| due[number].0);
         for number in ready {
             let (_, what) = due.remove(&number).unwrap();
-            return_frame(number, &answer(&what), &mut out);
+            return_frame(number, u32::try_from(number).ok(), &answer(&what), &mut out);
         }
         if let Some((every, most)) = host.looks
             && looked.0.elapsed() > every

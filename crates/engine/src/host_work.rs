@@ -1,0 +1,211 @@
+//! Work of the host whose size programs decide by what they leave: never on a thread that serves others, only a little at once,
+//! and less of it for each principal than for all.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::available_parallelism;
+
+use ringfence_gateway::{TreeMemory, TreePermit};
+use ringfence_journal::Principal;
+use ringfence_policy::Glob;
+use ringfence_sandbox::{CollectLimits, Collected, Emit, Sandbox, Skipped, Workspace, folder};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::engine::lock;
+use crate::error::RunError;
+
+/// Pieces of work for one principal at once.
+const MAX_PER_PRINCIPAL: usize = 2;
+/// Pieces of work for each processor at once.
+const MAX_PER_PROCESSOR: usize = 2;
+/// Entries that are removed before others get their turn.
+const REMOVALS_PER_TURN: u64 = 10_000;
+/// Memory of the values of all executions while they are looked through.
+const MAX_VALUES: usize = 256 << 20;
+/// Principals that are remembered before those without work are forgotten.
+const MAX_REMEMBERED: usize = 256;
+
+/// The digests of a workspace by path.
+pub(crate) type Digests = std::collections::BTreeMap<String, String>;
+
+/// Who may use a thread for it.
+#[derive(Debug)]
+pub(crate) struct HostWork {
+    all: Arc<Semaphore>,
+    principals: Mutex<HashMap<Principal, Arc<Semaphore>>>,
+    values: TreeMemory,
+}
+
+/// A value of a program as a tree, with the memory that it has.
+#[derive(Debug)]
+pub(crate) struct ReadValue {
+    pub(crate) value: Value,
+    memory: TreePermit,
+}
+
+impl ReadValue {
+    /// Another tree in the same memory.
+    pub(crate) fn with(self, value: Value) -> ReadValue {
+        ReadValue { value, ..self }
+    }
+}
+
+impl Default for HostWork {
+    fn default() -> HostWork {
+        let processors = available_parallelism().map_or(1, usize::from);
+        HostWork {
+            all: Arc::new(Semaphore::new(processors * MAX_PER_PROCESSOR)),
+            principals: Mutex::default(),
+            values: TreeMemory::new(MAX_VALUES),
+        }
+    }
+}
+
+impl HostWork {
+    /// Does `work` for a principal on a thread of its own, once it is its turn.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        who: Principal,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let own = self.of(who);
+        // The semaphores are never closed.
+        let _own = own.acquire().await.map_err(|_| RunError::Abandoned)?;
+        self.run_for_anyone(work).await
+    }
+
+    async fn run_for_anyone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let turn = Arc::clone(&self.all).acquire_owned().await;
+        let turn = turn.map_err(|_| RunError::Abandoned)?;
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            // Held by the thread: whoever waits may go away before it is done.
+            drop(turn);
+            done
+        });
+        done.await.map_err(|_| RunError::Abandoned)
+    }
+
+    /// Reads a value, once there is memory for it. Nothing where it is nested too deeply, or would take too much: then it is a text.
+    pub(crate) async fn read_value(&self, text: &RawValue) -> Result<Option<ReadValue>, RunError> {
+        let Ok(memory) = self.values.reserve(text.get()).await else {
+            return Ok(None);
+        };
+        let read = if memory.is_large() {
+            let text = text.get().to_owned();
+            self.run_for_anyone(move || serde_json::from_str(&text)).await?
+        } else {
+            serde_json::from_str(text.get())
+        };
+        Ok(read.ok().map(|value| ReadValue { value, memory }))
+    }
+
+    /// Writes a value, and gives back its memory.
+    pub(crate) async fn write_value(&self, read: ReadValue) -> Result<String, RunError> {
+        if read.memory.is_large() {
+            return self.run_for_anyone(move || read.value.to_string()).await;
+        }
+        Ok(read.value.to_string())
+    }
+
+    fn of(&self, who: Principal) -> Arc<Semaphore> {
+        let mut all = lock(&self.principals);
+        if all.len() >= MAX_REMEMBERED {
+            all.retain(|_, own| Arc::strong_count(own) > 1);
+        }
+        let new = || Arc::new(Semaphore::new(MAX_PER_PRINCIPAL));
+        Arc::clone(all.entry(who).or_insert_with(new))
+    }
+
+    /// Empties folders, a part at a time.
+    pub(crate) async fn empty(&self, folders: Vec<PathBuf>) -> Result<(), RunError> {
+        for path in folders {
+            self.in_parts(&path, folder::empty).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a folder, a part at a time.
+    pub(crate) async fn remove(&self, path: &Path) -> Result<(), RunError> {
+        self.in_parts(path, folder::remove).await
+    }
+
+    async fn in_parts(&self, path: &Path, part: fn(&Path, &mut u64) -> std::io::Result<bool>) -> Result<(), RunError> {
+        loop {
+            let path = path.to_owned();
+            let done = self
+                .run_for_anyone(move || part(&path, &mut { REMOVALS_PER_TURN }))
+                .await?;
+            if done.map_err(RunError::Workspace)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The digests of what a sandbox's workspace holds.
+    pub(crate) async fn snapshot(&self, who: Principal, sandbox: &Sandbox) -> Result<Digests, RunError> {
+        let workspace = sandbox.workspace()?;
+        if workspace.is_quick() {
+            let (digests, skipped) = workspace.snapshot(&CollectLimits::IN_PASSING)?;
+            if !skipped.has_limit() {
+                return Ok(digests);
+            }
+        }
+        let look = move || workspace.snapshot(&workspace.limits());
+        Ok(self.run(who, look).await??.0)
+    }
+
+    /// What a sandbox's workspace holds that it did not hold `before`, and the workspace to take it from.
+    pub(crate) async fn collect(
+        &self,
+        who: Principal,
+        sandbox: &Sandbox,
+        before: &Arc<Digests>,
+        wanted: Wanted<'_>,
+    ) -> Result<(Arc<Workspace>, Collected), RunError> {
+        let workspace = Arc::new(sandbox.workspace()?);
+        let Wanted { deny, emitted } = wanted;
+        if workspace.is_quick() {
+            let collected = workspace.collect(before, deny, emitted, &CollectLimits::IN_PASSING)?;
+            if !collected.skipped.has_limit() {
+                return Ok((workspace, collected));
+            }
+        }
+        let (place, before) = (Arc::clone(&workspace), Arc::clone(before));
+        let (deny, emitted) = (deny.to_vec(), emitted.to_vec());
+        let look = move || place.collect(&before, &deny, &emitted, &place.limits());
+        let collected = self.run(who, look).await??;
+        Ok((workspace, collected))
+    }
+
+    /// Copies collected files to a folder; answers what there was no time for.
+    pub(crate) async fn copy_out(
+        &self,
+        who: Principal,
+        workspace: &Arc<Workspace>,
+        collected: &Collected,
+        to: &Path,
+    ) -> Result<Skipped, RunError> {
+        let (workspace, files, to) = (Arc::clone(workspace), collected.files.clone(), to.to_owned());
+        let copy = move || workspace.copy_out(&files, &to, workspace.limits().time);
+        Ok(self.run(who, copy).await??)
+    }
+}
+
+/// What of a workspace is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// What never leaves.
+    pub(crate) deny: &'a [Glob],
+    /// What the program names to go out.
+    pub(crate) emitted: &'a [Emit],
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! An execution as `--json` and the JSON API answer with it: the same object, with a list of files that has a limit.
+
+use std::borrow::Cow;
+
+use ringfence_journal::Truncated;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::lists::listed_files;
+use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
+
+/// An execution whose `files` are cut to what an answer may hold; `truncated.files` counts those that are not listed.
+#[derive(Debug, Serialize)]
+pub struct ExecutionAnswer<'a> {
+    execution_id: ringfence_journal::ExecutionId,
+    session_id: ringfence_journal::SessionId,
+    status: ringfence_journal::Status,
+    exit_code: i32,
+    value: Option<&'a RawValue>,
+    stdout: &'a str,
+    stderr: &'a str,
+    error: Option<Cow<'a, ErrorReport>>,
+    diagnostics: &'a [ringfence_check::Location],
+    calls: &'a [CallReport],
+    files: &'a [FileReport],
+    violations: &'a [ViolationReport],
+    truncated: AnswerTruncated,
+    usage: ringfence_journal::Usage,
+    tokens: Option<TokenReport>,
+    enforcement: &'a [ringfence_journal::Enforcement],
+    policy: &'a ringfence_journal::PolicyRef,
+}
+
+/// Writes an execution that is a part of another answer.
+pub(crate) fn serialize_answer<S: Serializer>(execution: &Execution, serializer: S) -> Result<S::Ok, S::Error> {
+    ExecutionAnswer::from(execution).serialize(serializer)
+}
+
+/// What was cut, with the files that are not listed.
+#[derive(Debug, Serialize)]
+struct AnswerTruncated {
+    #[serde(flatten)]
+    output: Truncated,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<usize>,
+}
+
+impl ExecutionAnswer<'_> {
+    /// The same, with its hint in the words of who reads it.
+    #[must_use]
+    pub fn with_hint_in(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        if let Some(error) = &mut self.error
+            && let Some(hint) = error.hint.as_deref().map(words)
+        {
+            error.to_mut().hint = Some(hint);
+        }
+        self
+    }
+}
+
+impl<'a> From<&'a Execution> for ExecutionAnswer<'a> {
+    fn from(execution: &'a Execution) -> ExecutionAnswer<'a> {
+        // Every field is named, so that a new one cannot be forgotten here.
+        let Execution {
+            execution_id,
+            session_id,
+            status,
+            exit_code,
+            value,
+            stdout,
+            stderr,
+            error,
+            diagnostics,
+            calls,
+            files,
+            violations,
+            truncated,
+            usage,
+            tokens,
+            whole: _,
+            call_bytes: _,
+            most: _,
+            enforcement,
+            policy,
+        } = execution;
+        let listed = listed_files(files);
+        let left_out = files.len() - listed.len();
+        ExecutionAnswer {
+            execution_id: *execution_id,
+            session_id: *session_id,
+            status: *status,
+            exit_code: *exit_code,
+            value: value.as_deref(),
+            stdout,
+            stderr,
+            error: error.as_ref().map(Cow::Borrowed),
+            diagnostics,
+            calls,
+            files: listed,
+            violations,
+            truncated: AnswerTruncated {
+                output: *truncated,
+                files: (left_out > 0).then_some(left_out),
+            },
+            usage: *usage,
+            tokens: *tokens,
+            enforcement,
+            policy,
+        }
+    }
+}

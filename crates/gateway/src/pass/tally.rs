@@ -1,0 +1,242 @@
+//! The calls of an execution: the first of each kind are listed, the rest is counted. What a program does most often costs memory,
+//! journal and answer no more than what it does a hundred times.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use ringfence_journal::{CallOutcome, Entry, ExecutionId, Kind, Text};
+
+use super::Made;
+
+/// Calls of one kind that are listed one by one.
+const LISTED_PER_KIND: u64 = 100;
+/// Kinds that are told apart; what comes then is `other`.
+const MAX_KINDS: usize = 64;
+/// Calls that are listed in all.
+const MAX_LISTED: usize = 1000;
+/// What is too much to be told apart.
+const OTHER: &str = "other";
+
+/// All calls of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallsMade {
+    /// The first of each kind, by number.
+    pub listed: Vec<Made>,
+    /// How many more there were of each kind.
+    pub more: Vec<MoreCalls>,
+    /// How many there were in all.
+    pub total: u64,
+    /// Bytes of all arguments and results.
+    pub bytes: u64,
+}
+
+/// Calls of one kind that are counted, not listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MoreCalls {
+    /// The tool, or `other` where there were too many kinds.
+    pub tool: String,
+    /// How they went.
+    pub outcome: CallOutcome,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    /// Whether it was the policy that refused them.
+    pub forbidden: bool,
+    /// How many.
+    pub count: u64,
+}
+
+/// The calls that were made so far.
+#[derive(Debug, Default)]
+pub(super) struct CallTally {
+    made: CallsMade,
+    /// How many of each kind are listed; `made.more` has the rest at the same place.
+    listed: Vec<u64>,
+}
+
+impl CallTally {
+    /// One more, which is over.
+    pub(super) fn add(&mut self, made: Made) {
+        self.made.total += 1;
+        self.made.bytes = self.made.bytes.saturating_add(made.bytes_in + made.bytes_out);
+        let place = self.place(&made);
+        let listed = self.listed.get_mut(place);
+        if let Some(listed) = listed.filter(|listed| **listed < LISTED_PER_KIND)
+            && self.made.listed.len() < MAX_LISTED
+        {
+            *listed += 1;
+            self.made.listed.push(made);
+        } else if let Some(more) = self.made.more.get_mut(place) {
+            more.count += 1;
+        }
+    }
+
+    /// More of a kind that is not even looked at any more.
+    pub(super) fn count_refused(&mut self, rule: &str) {
+        self.made.total += 1;
+        let refused = |more: &&mut MoreCalls| more.tool == OTHER && more.rule.as_deref() == Some(rule);
+        if let Some(more) = self.made.more.iter_mut().find(refused) {
+            more.count += 1;
+            return;
+        }
+        self.listed.push(LISTED_PER_KIND);
+        self.made.more.push(MoreCalls {
+            tool: OTHER.to_owned(),
+            outcome: CallOutcome::Refused,
+            rule: Some(rule.to_owned()),
+            forbidden: false,
+            count: 1,
+        });
+    }
+
+    fn place(&mut self, made: &Made) -> usize {
+        let same = |more: &MoreCalls| {
+            (more.outcome, more.forbidden) == (made.outcome, made.forbidden)
+                && more.tool == made.tool
+                && more.rule == made.rule
+        };
+        if let Some(place) = self.made.more.iter().position(same) {
+            return place;
+        }
+        let is_other = self.made.more.len() >= MAX_KINDS;
+        let of_other = |more: &MoreCalls| {
+            more.tool == OTHER
+                && (more.outcome, more.forbidden) == (made.outcome, made.forbidden)
+                && more.rule.is_none()
+        };
+        if is_other && let Some(place) = self.made.more.iter().position(of_other) {
+            return place;
+        }
+        let tool = if is_other { OTHER } else { &made.tool };
+        self.made.more.push(MoreCalls {
+            tool: tool.to_owned(),
+            outcome: made.outcome,
+            rule: made.rule.clone().filter(|_| !is_other),
+            forbidden: made.forbidden,
+            count: 0,
+        });
+        self.listed.push(if is_other { LISTED_PER_KIND } else { 0 });
+        self.made.more.len() - 1
+    }
+
+    /// All of them, by number.
+    pub(super) fn finish(&mut self) -> CallsMade {
+        let mut made = std::mem::take(&mut self.made);
+        self.listed.clear();
+        made.listed.sort_by_key(|call| call.number);
+        made.more.retain(|more| more.count > 0);
+        made
+    }
+}
+
+/// What a refusal is told by in the journal.
+#[derive(Debug, PartialEq, Eq)]
+struct RefusalKind {
+    tool: String,
+    code: &'static str,
+    rule: String,
+}
+
+/// Refusals of an execution: the first of each kind are events, the rest is counted in one now and then.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalTally {
+    /// Each kind, how many there were, and how many of them no event says yet.
+    kinds: Vec<(RefusalKind, u64, u64)>,
+    unsaid: u64,
+    /// What the execution keeps of those.
+    entries: Vec<Entry>,
+}
+
+impl RefusalTally {
+    /// Counts one more; says whether it is written down by itself.
+    pub(crate) fn add(&mut self, tool: &str, code: &'static str, rule: &str) -> bool {
+        let same = |(kind, _, _): &&mut (RefusalKind, u64, u64)| {
+            kind.code == code && kind.rule == rule && (kind.tool == tool || kind.tool == OTHER)
+        };
+        if let Some((_, count, unsaid)) = self.kinds.iter_mut().find(same) {
+            *count += 1;
+            let is_listed = *count <= LISTED_PER_KIND;
+            if !is_listed {
+                *unsaid += 1;
+                self.unsaid += 1;
+            }
+            return is_listed;
+        }
+        let is_other = self.kinds.len() >= MAX_KINDS;
+        let kind = RefusalKind {
+            tool: if is_other { OTHER } else { tool }.to_owned(),
+            code,
+            rule: rule.to_owned(),
+        };
+        self.kinds.push((kind, 1, 0));
+        true
+    }
+
+    /// Holds what the execution keeps of one that no event says; answers whether it is time to say them.
+    pub(crate) fn hold(&mut self, entries: Vec<Entry>) -> bool {
+        self.entries.extend(entries);
+        self.unsaid >= LISTED_PER_KIND
+    }
+
+    /// Events for what none says yet, the first with all that is kept.
+    pub(crate) fn take(&mut self, of: &str) -> Vec<(Kind, Vec<Entry>)> {
+        if self.unsaid == 0 {
+            return Vec::new();
+        }
+        self.unsaid = 0;
+        let mut entries = std::mem::take(&mut self.entries);
+        let of_kind = |(kind, _, unsaid): &mut (RefusalKind, u64, u64)| {
+            let count = std::mem::take(unsaid);
+            (count > 0).then(|| Kind::Repeated {
+                of: Text::clean(of),
+                what: Text::clean(&kind.tool),
+                code: Text::clean(kind.code),
+                rule: Text::clean(&kind.rule),
+                count,
+            })
+        };
+        let kinds: Vec<Kind> = self.kinds.iter_mut().filter_map(of_kind).collect();
+        kinds
+            .into_iter()
+            .map(|kind| (kind, std::mem::take(&mut entries)))
+            .collect()
+    }
+}
+
+/// Calls that an execution and the skills it called made together, refused ones included.
+#[derive(Debug, Default)]
+pub(crate) struct CallCount {
+    tools: AtomicU64,
+    lookups: AtomicU64,
+}
+
+impl CallCount {
+    /// Counts one more call of a tool; answers how many there are now.
+    pub(super) fn next_call(&self) -> u64 {
+        self.tools.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// The same of a question about tools.
+    pub(super) fn next_lookup(&self) -> u64 {
+        self.lookups.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+}
+
+/// The counts of the executions of a session that go on.
+#[derive(Debug, Default)]
+pub(super) struct CallCounts(Mutex<HashMap<ExecutionId, Weak<CallCount>>>);
+
+impl CallCounts {
+    /// The count of an execution; the one of its parent where another execution called it as a skill.
+    pub(super) fn of(&self, execution: ExecutionId, parent: Option<ExecutionId>) -> Arc<CallCount> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|_, count| count.strong_count() > 0);
+        let known = parent.and_then(|parent| counts.get(&parent)).and_then(Weak::upgrade);
+        let count = known.unwrap_or_default();
+        counts.insert(execution, Arc::downgrade(&count));
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! The root of a jail while it is built. What a program left in a kept place, or the host has in a folder, may be links: every
+//! path is resolved beneath the new root and through no link, and every mount is put onto a handle.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::steps::{EMPTY, HiddenKind, Name, Step};
+use crate::sys::fd;
+use crate::sys::mount::{self, attr};
+
+/// Shown wherever a file of `/proc` is hidden.
+const NOTHING: &CStr = c"/dev/null";
+
+/// A root that is being built: a handle of its topmost folder, which is the current folder too.
+#[derive(Debug)]
+pub(crate) struct Root(OwnedFd);
+
+impl Root {
+    /// An empty root, hung at `/tmp` until it is entered; what was opened below that stays open.
+    pub(crate) fn make(options: &CStr) -> io::Result<Root> {
+        mount::make_private()?;
+        mount::mount_new(c"tmpfs", c"/tmp", libc::MS_NOSUID | libc::MS_NODEV, options)?;
+        mount::change_folder(c"/tmp")?;
+        let root = fd::open_at(None, c".", libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        Ok(Root(root))
+    }
+
+    /// Opens what is at `path`; a link anywhere on the way is an error.
+    pub(crate) fn open(&self, path: &CStr, flags: i32) -> io::Result<OwnedFd> {
+        fd::open_beneath(self.0.as_fd(), path, flags, 0)
+    }
+
+    /// A handle that something can be mounted onto.
+    fn target(&self, path: &CStr) -> io::Result<OwnedFd> {
+        self.open(path, libc::O_PATH)
+    }
+
+    pub(crate) fn build(&self, step: &Step<'_>, sources: &[OwnedFd]) -> io::Result<()> {
+        match step {
+            Step::Folder { path } => self.make_in_parent(path, |dir, name| fd::make_folder(dir, name, 0o755)),
+            Step::Touch { path } => self.make_in_parent(path, |dir, name| fd::make_file(dir, name, 0o644)),
+            Step::Device { from, to } => {
+                self.make_in_parent(to, |dir, name| fd::make_file(dir, name, 0o644))?;
+                // `dev` is our own from the root down, and holds nothing but what these steps made.
+                mount::show(from, to)?;
+                // Not `NODEV`: a device that cannot be opened is of no use.
+                mount::restrict(to, attr::NOSUID | attr::NOEXEC)
+            }
+            Step::Bind { source, to, attributes } => {
+                mount::bind(opened(sources, *source)?, self.target(to)?.as_fd(), *attributes)
+            }
+            Step::Memory { to, options, flags } => self.mount(to, (c"tmpfs", options), *flags),
+            Step::Link { target, to } => self.make_in_parent(to, |dir, name| fd::make_link(target, dir, name)),
+            Step::Write { to, content } => {
+                let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
+                let file = fd::open_beneath(self.0.as_fd(), to, flags, 0o644)?;
+                fd::write_all(file.as_fd(), content)
+            }
+            Step::Proc => {
+                let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+                self.mount(c"proc", (c"proc", c"hidepid=2"), flags)
+            }
+            Step::ReadOnlyAgain { path } => {
+                let place = match self.target(path) {
+                    Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+                    opened => opened?,
+                };
+                let attributes = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
+                mount::bind(place.as_fd(), place.as_fd(), attributes)
+            }
+            Step::Layer {
+                source,
+                to,
+                options,
+                folders,
+                hidden,
+            } => {
+                self.mount(to, (c"tmpfs", options), LAYER_FLAGS)?;
+                let layer = self.target(to)?;
+                fill(layer.as_fd(), folders, hidden)?;
+                self.overlay(to, [layer.as_fd(), opened(sources, *source)?])
+            }
+            Step::CoverOfProc { path, kind } => cover(path, *kind),
+        }
+    }
+
+    /// Has the last name of `path` made in the folder above it.
+    fn make_in_parent(
+        &self,
+        path: &CStr,
+        make: impl FnOnce(BorrowedFd<'_>, &CStr) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match split(path)? {
+            None => make(self.0.as_fd(), path),
+            Some((above, name)) => {
+                let above = self.open(&above, libc::O_PATH | libc::O_DIRECTORY)?;
+                make(above.as_fd(), name)
+            }
+        }
+    }
+
+    /// Mounts a new file system of a kind, with its options, onto a folder.
+    fn mount(&self, to: &CStr, (kind, options): (&CStr, &CStr), flags: libc::c_ulong) -> io::Result<()> {
+        mount::enter_folder(self.target(to)?.as_fd())?;
+        let mounted = mount::mount_new(kind, c".", flags, options);
+        mount::enter_folder(self.0.as_fd())?;
+        mounted
+    }
+
+    /// Shows the lower folder through the upper one, read-only, where the upper one lies.
+    fn overlay(&self, to: &CStr, folders: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+        // By number: the way of the host's folder is in no option and in no table of mounts.
+        let [upper, lower] = folders.map(|folder| folder.as_raw_fd());
+        let options = CString::new(format!("lowerdir=/proc/self/fd/{upper}:/proc/self/fd/{lower}"))?;
+        self.mount(to, (c"overlay", &options), LAYER_FLAGS | libc::MS_RDONLY)
+    }
+}
+
+/// Puts a whiteout for every hidden name into an empty layer.
+fn fill(layer: BorrowedFd<'_>, folders: &[Name<'_>], hidden: &[Name<'_>]) -> io::Result<()> {
+    for path in folders {
+        fd::make_folder(layer, path, 0o755)?;
+    }
+    for path in hidden {
+        fd::make_whiteout(layer, path)?;
+    }
+    Ok(())
+}
+
+const LAYER_FLAGS: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV;
+
+/// `/proc` is our own, and holds no link where something is covered.
+fn cover(path: &CStr, kind: HiddenKind) -> io::Result<()> {
+    let cover = match kind {
+        HiddenKind::File => NOTHING,
+        HiddenKind::Folder => EMPTY,
+    };
+    match mount::show(cover, path) {
+        // The covers are there: it is this kernel's `/proc` that has no such thing.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        done => done,
+    }
+}
+
+/// The folder above the last name of a path, and that name; `None`: the path is one name.
+fn split(path: &CStr) -> io::Result<Option<(CString, &CStr)>> {
+    let bytes = path.to_bytes_with_nul();
+    let Some(slash) = bytes.iter().rposition(|byte| *byte == b'/') else {
+        return Ok(None);
+    };
+    let (above, name) = bytes.split_at(slash);
+    let name = name.get(1..).and_then(|name| CStr::from_bytes_with_nul(name).ok());
+    let name = name.ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(Some((CString::new(above)?, name)))
+}
+
+fn opened(sources: &[OwnedFd], index: usize) -> io::Result<BorrowedFd<'_>> {
+    let opened = sources.get(index);
+    opened.map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
+}

@@ -1,0 +1,190 @@
+//! What the kernel keeps in the buffers of a jail's sockets, asked of the kernel itself.
+//!
+//! The list is a netlink socket that the jail's first process made in its network namespace before it was fenced in. Only unix
+//! and internet sockets are in it; those of netlink are in `/proc`.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::sys::socket;
+
+const HEADER: usize = 16;
+const ATTRIBUTE: usize = 4;
+const BY_FAMILY: u16 = 20;
+const REQUEST_A_DUMP: u16 = 0x301;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const ALL_STATES: u32 = u32::MAX;
+const LISTENING: u8 = 10;
+
+/// Datagrams that may wait in one socket, and the one on its way: the kernel tells only the first one's length.
+const DATAGRAMS: u64 = 11;
+/// What one sender may have under way by default, with the kernel's own part of it.
+const QUEUE_BYTES: u64 = 256 << 10;
+/// So many sockets whose queue the kernel does not tell count as empty: any program may have a few.
+const FREE_UNKNOWN: u64 = 16;
+
+/// Bytes in all buffers of the sockets in `list`'s namespace.
+pub(crate) fn bytes(list: BorrowedFd<'_>) -> io::Result<u64> {
+    const V4: u8 = 2;
+    const V6: u8 = 10;
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    let mut unix = UnixQueues::default();
+    dump(list, &unix_request(), |answer| unix.add(answer))?;
+    let mut bytes = unix.bytes();
+    for (family, protocol) in [(V4, UDP), (V6, UDP), (V4, TCP), (V6, TCP)] {
+        dump(list, &internet_request(family, protocol), |answer| {
+            bytes = bytes.saturating_add(internet_bytes(answer));
+        })?;
+    }
+    Ok(bytes)
+}
+
+fn request(body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(HEADER + body.len()).unwrap_or(0);
+    let mut message = Vec::with_capacity(HEADER + body.len());
+    message.extend(length.to_ne_bytes());
+    message.extend(BY_FAMILY.to_ne_bytes());
+    message.extend(REQUEST_A_DUMP.to_ne_bytes());
+    message.extend([0; 8]);
+    message.extend(body);
+    message
+}
+
+fn unix_request() -> Vec<u8> {
+    const UNIX: u8 = 1;
+    const PEER_QUEUE_AND_MEMORY: u32 = 0x4 | 0x10 | 0x20;
+    let mut body = vec![UNIX, 0, 0, 0];
+    body.extend(ALL_STATES.to_ne_bytes());
+    body.extend([0; 4]);
+    body.extend(PEER_QUEUE_AND_MEMORY.to_ne_bytes());
+    body.extend([0; 8]);
+    request(&body)
+}
+
+fn internet_request(family: u8, protocol: u8) -> Vec<u8> {
+    const MEMORY: u8 = 1 << 6;
+    let mut body = vec![family, protocol, MEMORY, 0];
+    body.extend(ALL_STATES.to_ne_bytes());
+    body.extend([0; 48]);
+    request(&body)
+}
+
+/// Asks, and hands out each answer.
+fn dump(list: BorrowedFd<'_>, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    socket::send(list, request, &[])?;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let length = socket::receive_bytes(list, &mut buffer)?;
+        let mut rest = buffer.get(..length).unwrap_or_default();
+        if rest.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        while let Some((kind, body, after)) = next_message(rest) {
+            match kind {
+                DONE => return Ok(()),
+                ERROR => return refused(body),
+                _ => take(body),
+            }
+            rest = after;
+        }
+    }
+}
+
+/// A kernel without lists of this kind says that there is no such thing: it is not to be taken for nothing.
+fn refused(body: &[u8]) -> io::Result<()> {
+    let number = body
+        .first_chunk()
+        .map_or(libc::EIO, |number| i32::from_ne_bytes(*number));
+    Err(io::Error::from_raw_os_error(number.saturating_neg()))
+}
+
+/// Kind, content, and what follows it.
+fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
+    let body = bytes.get(HEADER..length)?;
+    let after = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((u16_at(bytes, 4)?, body, after))
+}
+
+/// What waits in unix sockets. The kernel counts it for the sender; once that one is closed nobody does, so what such a queue may hold at most
+/// is counted instead.
+#[derive(Debug, Default)]
+struct UnixQueues {
+    sent: u64,
+    /// Streams whose sender is gone, and connections that nobody has accepted yet.
+    left_streams: u64,
+    /// Sockets for datagrams of anybody.
+    open_datagrams: u64,
+}
+
+impl UnixQueues {
+    fn add(&mut self, answer: &[u8]) {
+        const ITSELF: usize = 16;
+        const PEER: u16 = 2;
+        const QUEUE: u16 = 4;
+        const MEMORY: u16 = 5;
+        const DATAGRAM: u8 = 2;
+        const ESTABLISHED: u8 = 1;
+        let (kind, state) = (answer.get(1).copied(), answer.get(2).copied());
+        let (mut peer, mut queued) = (0, 0);
+        for (name, value) in attributes(answer.get(ITSELF..).unwrap_or_default()) {
+            match name {
+                PEER => peer = u32_at(value, 0).unwrap_or(0),
+                QUEUE => queued = u64::from(u32_at(value, 0).unwrap_or(0)),
+                // What it has sent and nobody has read is the sender's.
+                MEMORY => self.sent = self.sent.saturating_add(u64::from(u32_at(value, 8).unwrap_or(0))),
+                _ => {}
+            }
+        }
+        match (peer, state, kind) {
+            (_, Some(LISTENING), _) => self.left_streams += queued,
+            (0, _, Some(DATAGRAM)) => self.open_datagrams += 1,
+            (0, Some(ESTABLISHED), _) => self.left_streams += 1,
+            _ => {}
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let streams = self
+            .left_streams
+            .saturating_sub(FREE_UNKNOWN)
+            .saturating_mul(QUEUE_BYTES);
+        let datagrams = self.open_datagrams.saturating_sub(FREE_UNKNOWN);
+        let datagrams = datagrams.saturating_mul(DATAGRAMS * QUEUE_BYTES);
+        self.sent.saturating_add(streams).saturating_add(datagrams)
+    }
+}
+
+fn internet_bytes(answer: &[u8]) -> u64 {
+    const ITSELF: usize = 72;
+    const MEMORY: u16 = 7;
+    /// Received, set aside, to be sent, not yet taken in.
+    const PARTS: [usize; 4] = [0, 4, 5, 7];
+    let memory = attributes(answer.get(ITSELF..).unwrap_or_default()).find(|(name, _)| *name == MEMORY);
+    let Some((_, value)) = memory else { return 0 };
+    let part = |index: &usize| u64::from(u32_at(value, index * 4).unwrap_or(0));
+    PARTS.iter().map(part).sum()
+}
+
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(bytes, 0)?);
+        let value = bytes.get(ATTRIBUTE..length)?;
+        let name = u16_at(bytes, 2)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((name, value))
+    })
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|word| u16::from_ne_bytes(*word))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests;

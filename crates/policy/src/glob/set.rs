@@ -1,0 +1,181 @@
+//! Several globs matched together while a folder is walked: what is known of the path above is carried down, so that each
+//! name is compared once with each part that can come next.
+
+use super::Glob;
+use crate::segments::{Part, Piece};
+
+/// The parts of one glob that the next name can belong to, in ascending order. The length of the glob itself is never
+/// among them: a path that reaches it is matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Positions(Vec<u16>);
+
+impl Positions {
+    /// Before the first name.
+    pub(super) fn start(parts: &[Part]) -> Self {
+        let mut positions = Self(Vec::with_capacity(2));
+        positions.reach(parts, 0);
+        positions
+    }
+
+    /// Adds a position and, behind a `**`, the one that follows it. Answers whether the glob ends there.
+    fn reach(&mut self, parts: &[Part], position: usize) -> bool {
+        let mut next = position;
+        loop {
+            let Some(part) = parts.get(next) else { return true };
+            // Globs have at most 1,024 bytes, so every position fits. Positions come in ascending order.
+            let number = u16::try_from(next).unwrap_or(u16::MAX);
+            if self.0.last().is_none_or(|last| *last < number) {
+                self.0.push(number);
+            }
+            if *part != Part::Many {
+                return false;
+            }
+            next += 1;
+        }
+    }
+
+    /// Takes one name of the path; answers whether the glob matches the path up to this name.
+    pub(super) fn advance(&mut self, parts: &[Part], name: &str) -> bool {
+        let before = std::mem::take(&mut self.0);
+        let mut matched = false;
+        for position in before {
+            let position = usize::from(position);
+            match parts.get(position) {
+                Some(Part::Many) => matched |= self.reach(parts, position),
+                Some(part) if part.is_name(name) => matched |= self.reach(parts, position + 1),
+                Some(_) | None => {}
+            }
+        }
+        matched
+    }
+
+    fn would_match(&self, parts: &[Part], name: &str) -> bool {
+        self.0.iter().any(|position| {
+            let position = usize::from(*position);
+            parts.get(position).is_some_and(|part| match part {
+                Part::Many => is_end(parts, position + 1),
+                Part::One(_) => is_end(parts, position + 1) && part.is_name(name),
+            })
+        })
+    }
+}
+
+/// Whether nothing but `**` follows.
+fn is_end(parts: &[Part], position: usize) -> bool {
+    parts
+        .get(position..)
+        .is_none_or(|rest| rest.iter().all(|part| *part == Part::Many))
+}
+
+/// Globs that hide things below one folder, matched together name by name.
+#[derive(Debug, Clone)]
+pub struct GlobSet<'a> {
+    globs: &'a [Glob],
+}
+
+/// What a [`GlobSet`] knows of the names above the current folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GlobState {
+    /// The glob's number and where in it the next name can be.
+    active: Vec<(u32, Positions)>,
+}
+
+impl<'a> GlobSet<'a> {
+    /// The set of these globs.
+    pub fn new(globs: &'a [Glob]) -> Self {
+        Self { globs }
+    }
+
+    /// The state in the folder `/`, above every mount: only globs that begin with `**` have begun.
+    pub fn above_all(&self) -> GlobState {
+        let floating = self.numbered().filter(|(_, glob)| glob.is_floating());
+        GlobState {
+            active: floating
+                .map(|(number, glob)| (number, Positions::start(glob.parts())))
+                .collect(),
+        }
+    }
+
+    /// The same state in a folder that globs are relative to: those without a leading `**` begin here too.
+    #[must_use]
+    pub fn at_mount(&self, state: &GlobState) -> GlobState {
+        let anchored = self.numbered().filter(|(_, glob)| !glob.is_floating());
+        let begun = anchored.map(|(number, glob)| (number, Positions::start(glob.parts())));
+        GlobState {
+            active: state.active.iter().cloned().chain(begun).collect(),
+        }
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (u32, &'a Glob)> {
+        (0..).zip(self.globs)
+    }
+
+    fn parts(&self, number: u32) -> &'a [Part] {
+        let glob = usize::try_from(number).ok().and_then(|number| self.globs.get(number));
+        glob.map_or(&[], Glob::parts)
+    }
+
+    /// The glob that hides `name` in the current folder.
+    pub fn hidden_by(&self, state: &GlobState, name: &str) -> Option<&'a Glob> {
+        let found = state
+            .active
+            .iter()
+            .find(|(number, at)| at.would_match(self.parts(*number), name))?;
+        self.globs.get(usize::try_from(found.0).ok()?)
+    }
+
+    /// The state in the folder `name` below the current one.
+    #[must_use]
+    pub fn enter(&self, state: &GlobState, name: &str) -> GlobState {
+        let mut active = state.active.clone();
+        active.retain_mut(|(number, at)| {
+            at.advance(self.parts(*number), name);
+            !at.0.is_empty()
+        });
+        GlobState { active }
+    }
+
+    /// The glob that hides every name in the current folder, such as `keys/*` in `keys`.
+    pub fn hides_all(&self, state: &GlobState) -> Option<&'a Glob> {
+        let found = state.active.iter().find(|(number, at)| {
+            let parts = self.parts(*number);
+            at.0.iter().any(|position| {
+                let position = usize::from(*position);
+                parts.get(position).is_some_and(Part::is_any) && is_end(parts, position + 1)
+            })
+        })?;
+        self.globs.get(usize::try_from(found.0).ok()?)
+    }
+
+    /// Names that would be hidden in the current folder and that are known without looking: those written out, such as
+    /// `.netrc`, and what stands before a final `*`, such as `.env` of `.env*`.
+    pub fn known_names(&self, state: &GlobState) -> Vec<String> {
+        let mut names = Vec::new();
+        for (number, at) in &state.active {
+            let parts = self.parts(*number);
+            for position in at.0.iter().map(|position| usize::from(*position)) {
+                let name = parts
+                    .get(position)
+                    .filter(|_| is_end(parts, position + 1))
+                    .and_then(written_out);
+                if let Some(name) = name.filter(|name| !names.contains(name)) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+}
+
+fn written_out(part: &Part) -> Option<String> {
+    let Part::One(pieces) = part else { return None };
+    let pieces = pieces.strip_suffix(&[Piece::Star]).unwrap_or(pieces);
+    let characters = pieces.iter().map(|piece| match piece {
+        Piece::Literal(c) => Some(*c),
+        Piece::Star | Piece::Question | Piece::Class(_) => None,
+    });
+    characters.collect::<Option<String>>().filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! What is hidden of a host folder, while the host changes it and whatever a mount is called.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringfence_policy::{Ceiling, RelPath};
+use ringfence_sandbox::{Options, Spec};
+
+use super::shot::{Kept, run_in, shell};
+use super::{Drive, Judged, ProbeError};
+
+/// Where the folder is in the sandbox.
+const INSIDE: &str = "/late";
+/// Hidden things as a mount may name them, with what they are below their folder.
+const NAMED: [(&str, &str); 6] = [
+    (".ssh", ".ssh"),
+    (".ssh/keys", ".ssh/keys"),
+    ("svc/.aws/credentials", "svc/.aws/credentials"),
+    (".env", ".env"),
+    ("server.pem", "server.pem"),
+    ("plain", ".ssh/keys"),
+];
+
+pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
+    let folder = drive.stage.work.path().join(format!("hiding-{id}"));
+    if let Err(error) = furnish(&folder, &drive.stage.targets.marker) {
+        return Ok(Judged::broken(format!("could not be tried: {error}")));
+    }
+    match id {
+        181 => Ok(named(drive, &folder)),
+        182 => replaced(drive, &folder).await,
+        183 => late_socket(drive, &folder).await,
+        _ => left_links(drive, &folder).await,
+    }
+}
+
+fn furnish(folder: &Path, secret: &str) -> io::Result<()> {
+    for name in [".ssh/keys/id", "svc/.aws/credentials", ".env", "server.pem"] {
+        write(&folder.join(name), secret)?;
+    }
+    symlink(".ssh/keys", folder.join("plain"))?;
+    fs::set_permissions(folder, Permissions::from_mode(0o755))
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::write(path, text)?;
+    fs::set_permissions(path, Permissions::from_mode(0o644))
+}
+
+fn mount(from: &Path) -> String {
+    serde_json::json!([{ "path": INSIDE, "access": "ro", "from": from }]).to_string()
+}
+
+fn is_denied(drive: &Drive<'_>, name: &str) -> bool {
+    let path = name.parse::<RelPath>();
+    path.is_ok_and(|path| drive.policy.fs().deny.iter().any(|glob| glob.hides(&path)))
+}
+
+/// 181: a mount of what is hidden, and of what lies in it.
+fn named(drive: &Drive<'_>, folder: &Path) -> Judged {
+    let denied = NAMED.iter().filter(|(_, real)| is_denied(drive, real));
+    let shown = denied
+        .clone()
+        .find(|(name, _)| drive.spec(&[("fs.mounts", &mount(&folder.join(name)))]).is_ok());
+    let wrong = shown.map(|(name, _)| format!("`from: {name}` is shown"));
+    Judged::unless(wrong, format!("{} spellings are refused", denied.count()))
+}
+
+/// 182: the host saves a hidden file as editors do, and makes a hidden folder anew.
+async fn replaced(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
+    let mut sandbox = drive.launch(&[("fs.mounts", &mount(folder))]).await?;
+    let marker = drive.stage.targets.marker.as_str();
+    let change = || -> io::Result<()> {
+        write(&folder.join("new"), marker)?;
+        fs::rename(folder.join("new"), folder.join(".env"))?;
+        fs::remove_dir_all(folder.join(".ssh"))?;
+        write(&folder.join(".ssh/keys/id"), marker)
+    };
+    let changed = change();
+    let names = [".env", ".ssh/keys/id"]
+        .into_iter()
+        .filter(|name| is_denied(drive, name));
+    let names: Vec<String> = names.map(|name| format!("{INSIDE}/{name}")).collect();
+    let script = format!("echo tried; cat {} /dev/null", names.join(" "));
+    let shot = run_in(&mut sandbox, shell(&script), &mut Kept::new()).await?;
+    sandbox.end().await?;
+    let wrong = match changed {
+        Err(error) => Some(format!("could not be tried: {error}")),
+        Ok(()) if !shot.stdout.contains("tried") => Some("could not be tried".to_owned()),
+        Ok(()) if shot.stdout.contains(marker) => Some("what the host put there is read".to_owned()),
+        Ok(()) => None,
+    };
+    Ok(Judged::unless(wrong, "names stay hidden"))
+}
+
+/// 183: a socket of the host that was not there when the folder was looked through.
+async fn late_socket(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
+    let mut sandbox = drive.launch(&[("fs.mounts", &mount(folder))]).await?;
+    let path = folder.join("late.sock");
+    let listen = || -> io::Result<UnixListener> {
+        let listener = UnixListener::bind(&path)?;
+        listener.set_nonblocking(true)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o777))?;
+        Ok(listener)
+    };
+    let listener = listen();
+    let script = format!(
+        "test -S {INSIDE}/late.sock && echo there; \
+         /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{INSIDE}/late.sock\")'"
+    );
+    let shot = run_in(&mut sandbox, shell(&script), &mut Kept::new()).await?;
+    sandbox.end().await?;
+    let wrong = match listener.map(|listener| listener.accept()) {
+        Err(error) => Some(format!("could not be tried: {error}")),
+        Ok(Ok(_)) => Some("a socket of the host is reached".to_owned()),
+        Ok(Err(_)) if !shot.stdout.contains("there") => Some("could not be tried: it is not seen".to_owned()),
+        Ok(Err(_)) => None,
+    };
+    Ok(Judged::unless(wrong, "nobody listens at its other end"))
+}
+
+/// 184: links that a program left in a kept place, where something is mounted below it later.
+async fn left_links(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
+    let [kept, outside] = ["kept", "outside"].map(|name| folder.join(name));
+    if let Err(error) = leave_links(&kept, &outside) {
+        return Ok(Judged::broken(format!("could not be tried: {error}")));
+    }
+    for below in ["link/made", "link", "link/a/b"] {
+        let mounts = serde_json::json!([
+            { "path": "/workspace", "access": "rw", "quota": "1MiB", "keep": true },
+            { "path": format!("/workspace/{below}"), "access": "ro", "from": folder.join("svc") },
+        ]);
+        let draft = drive.policy.to_draft().set("fs.mounts", &mounts.to_string())?;
+        let options = Options {
+            kept: Some(kept.clone()),
+            ..Options::default()
+        };
+        let spec = Spec::new(&draft.under(&Ceiling::own_word())?, &options)?;
+        if let Ok(sandbox) = drive.native.launch(&Arc::new(spec)).await {
+            sandbox.end().await?;
+            return Ok(Judged::broken(format!("`{below}` is mounted behind a link")));
+        }
+        if fs::read_dir(&outside).is_ok_and(|mut found| found.next().is_some()) {
+            return Ok(Judged::broken(format!("`{below}` was made outside")));
+        }
+    }
+    Ok(Judged::held("links are refused"))
+}
+
+fn leave_links(kept: &Path, outside: &PathBuf) -> io::Result<()> {
+    fs::create_dir_all(kept.join("workspace"))?;
+    fs::create_dir_all(outside)?;
+    // Whoever the sandbox is on the host could write there.
+    for folder in [kept, outside.as_path()] {
+        fs::set_permissions(folder, Permissions::from_mode(0o777))?;
+    }
+    symlink(outside, kept.join("workspace/link"))
+}

@@ -1,0 +1,109 @@
+//! How much memory this machine has for us: what the kernel says, and less where a control group of our own says less.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ringfence_jail::cgroup::{Controller, Machine, Tree, Version};
+
+/// The memory of a machine, or of the group that this process lives in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineMemory {
+    /// All of it.
+    pub total: u64,
+    /// What programs could have now without pushing others out.
+    pub available: u64,
+}
+
+/// Where the machine says what it has: found once, asked often.
+#[derive(Debug, Clone)]
+pub struct MemorySource {
+    /// Control groups around this process.
+    groups: Vec<(PathBuf, Version)>,
+}
+
+impl MemorySource {
+    /// Looks for the control groups that bound this process.
+    pub fn find() -> MemorySource {
+        MemorySource::on(&Machine::here().map_or_else(|_| Vec::new(), |machine| machine.trees()))
+    }
+
+    fn on(trees: &[Tree]) -> MemorySource {
+        let trees = trees
+            .iter()
+            .filter(|tree| tree.controllers.contains(&Controller::Memory));
+        let groups = trees.flat_map(|tree| tree.folder.ancestors().map(|folder| (folder.to_owned(), tree.version)));
+        MemorySource {
+            groups: groups.filter(|(folder, version)| has_limit(folder, *version)).collect(),
+        }
+    }
+
+    /// Asks now. None: the machine does not say.
+    pub fn read(&self) -> Option<MachineMemory> {
+        let text = fs::read_to_string("/proc/meminfo").ok()?;
+        let machine = MachineMemory {
+            total: kibibytes(&text, "MemTotal:")?,
+            available: kibibytes(&text, "MemAvailable:")?,
+        };
+        Some(
+            self.groups
+                .iter()
+                .fold(machine, |memory, (folder, version)| memory.within(folder, *version)),
+        )
+    }
+}
+
+impl MachineMemory {
+    /// As much of it as a group leaves.
+    fn within(self, folder: &Path, version: Version) -> MachineMemory {
+        let used = match version {
+            Version::One => "memory.usage_in_bytes",
+            Version::Two => "memory.current",
+        };
+        let Some(limit) = number(&folder.join(limit_file(version))) else {
+            return self;
+        };
+        let used = number(&folder.join(used)).unwrap_or(0);
+        let cache = fs::read_to_string(folder.join("memory.stat")).map_or(0, |text| inactive_files(&text));
+        MachineMemory {
+            total: self.total.min(limit),
+            available: self.available.min(limit.saturating_sub(used.saturating_sub(cache))),
+        }
+    }
+}
+
+fn limit_file(version: Version) -> &'static str {
+    match version {
+        Version::One => "memory.limit_in_bytes",
+        Version::Two => "memory.max",
+    }
+}
+
+/// `max`, no such file, or more than any machine has, is no limit.
+fn has_limit(folder: &Path, version: Version) -> bool {
+    number(&folder.join(limit_file(version))).is_some_and(|limit| limit < 1 << 60)
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+/// Pages of files that the kernel gives up first.
+fn inactive_files(text: &str) -> u64 {
+    let names = ["total_inactive_file ", "inactive_file "];
+    let found = names
+        .iter()
+        .find_map(|name| text.lines().find_map(|line| line.strip_prefix(name)));
+    found.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

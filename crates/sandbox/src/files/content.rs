@@ -1,0 +1,187 @@
+//! What is in a file, read in order, with its holes as holes: nothing is read that was never written.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::time::Instant;
+
+use rustix::fs::{SeekFrom as FileSeek, seek};
+use sha2::{Digest, Sha256};
+
+const CHUNK: usize = 128 * 1024;
+const ZEROS: [u8; 4096] = [0; 4096];
+/// What one block of `st_blocks` holds.
+const BLOCK: u64 = 512;
+
+/// The length of a file, and how much of it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) length: u64,
+    pub(super) stored: u64,
+}
+
+impl Extent {
+    /// Of a plain file; anything else is an error.
+    pub(super) fn of(file: &File) -> io::Result<Extent> {
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Extent {
+            length: found.len(),
+            stored: found.blocks().saturating_mul(BLOCK).min(found.len()),
+        })
+    }
+
+    /// Bytes that read as zero and are stored nowhere.
+    pub(super) fn holes(self) -> u64 {
+        self.length - self.stored
+    }
+}
+
+/// A part of a file.
+enum Part<'a> {
+    Bytes(&'a [u8]),
+    Hole(u64),
+}
+
+/// Reads files one after another, until there is no more time.
+#[derive(Debug)]
+pub(super) struct Reader {
+    buffer: Vec<u8>,
+    deadline: Instant,
+}
+
+impl Reader {
+    pub(super) fn until(deadline: Instant) -> Reader {
+        Reader {
+            buffer: Vec::new(),
+            deadline,
+        }
+    }
+
+    /// Whether there is time left; else the error that says so.
+    pub(super) fn check_time(&self) -> io::Result<()> {
+        if Instant::now() < self.deadline {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+
+    /// The digest of a file as it reads.
+    pub(super) fn digest(&mut self, file: &File, extent: Extent) -> io::Result<String> {
+        let mut digest = Sha256::new();
+        let deadline = self.deadline;
+        self.parts(file, extent, |part| {
+            match part {
+                Part::Bytes(bytes) => digest.update(bytes),
+                Part::Hole(length) => {
+                    let mut left = length;
+                    while left > 0 {
+                        let count = left.min(ZEROS.len() as u64);
+                        digest.update(ZEROS.get(..usize::try_from(count).unwrap_or(0)).unwrap_or_default());
+                        left -= count;
+                        if left % CHUNK as u64 == 0 && Instant::now() >= deadline {
+                            return Err(io::ErrorKind::TimedOut.into());
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(hex(&digest.finalize()))
+    }
+
+    /// Copies a file with its holes.
+    pub(super) fn copy(&mut self, from: &File, extent: Extent, to: &mut File) -> io::Result<()> {
+        self.parts(from, extent, |part| match part {
+            Part::Bytes(bytes) => to.write_all(bytes),
+            Part::Hole(length) => {
+                let length = i64::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+                to.seek(SeekFrom::Current(length)).map(drop)
+            }
+        })?;
+        to.set_len(extent.length)
+    }
+
+    /// The parts of a file in order. One that became shorter ends early.
+    fn parts(
+        &mut self,
+        file: &File,
+        extent: Extent,
+        mut each: impl FnMut(Part<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut at = 0;
+        while at < extent.length {
+            let (data, end) = if extent.holes() == 0 {
+                (at, extent.length)
+            } else {
+                next_data(file, at, extent.length)?
+            };
+            if data > at {
+                self.check_time()?;
+                each(Part::Hole(data - at))?;
+                at = data;
+            }
+            while at < end {
+                self.check_time()?;
+                let wanted = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+                if self.buffer.len() < wanted {
+                    self.buffer.resize(wanted, 0);
+                }
+                let room = self.buffer.get_mut(..wanted).unwrap_or_default();
+                let count = file.read_at(room, at)?;
+                if count == 0 {
+                    return Ok(());
+                }
+                each(Part::Bytes(room.get(..count).unwrap_or_default()))?;
+                at += count as u64;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where stored bytes begin at or behind `at`, and where they end; a file system that knows no holes has none.
+fn next_data(file: &File, at: u64, length: u64) -> io::Result<(u64, u64)> {
+    use rustix::io::Errno;
+    let data = match seek(file, FileSeek::Data(at)) {
+        Ok(data) => data,
+        Err(Errno::NXIO) => return Ok((length, length)),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok((at, length)),
+        Err(error) => return Err(error.into()),
+    };
+    let end = match seek(file, FileSeek::Hole(data)) {
+        Ok(end) => end,
+        Err(Errno::NXIO) => length,
+        Err(error) => return Err(error.into()),
+    };
+    Ok((data.min(length), end.min(length)))
+}
+
+/// Copies all of `from`; answers the digest.
+pub(super) fn pour(from: &mut impl Read, to: &mut File) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let count = from.read(&mut buffer)?;
+        let part = buffer.get(..count).unwrap_or_default();
+        if part.is_empty() {
+            return Ok(hex(&digest.finalize()));
+        }
+        digest.update(part);
+        to.write_all(part)?;
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,250 @@
+//! Looks through what programs left, within bounds: bytes stored, holes, entries, depth, names and time. Nothing is followed.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use ringfence_policy::{Glob, RelPath};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
+use rustix::io::Errno;
+
+use super::content::{Extent, Reader};
+use super::reason::{SkipReason, Skipped};
+use super::{CollectError, open_beneath};
+
+/// What the host spends on what programs left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectLimits {
+    /// Bytes that are stored.
+    pub stored: u64,
+    /// Bytes of holes: nobody stores them, and they are hashed like others.
+    pub holes: u64,
+    /// Files, folders and all else that is looked at.
+    pub entries: u64,
+    /// Folders one in another.
+    pub depth: usize,
+    /// Bytes of the paths that are kept.
+    pub names: u64,
+    /// How long it may take.
+    pub time: Duration,
+}
+
+impl CollectLimits {
+    /// What a place of this size is worth.
+    pub fn for_quota(quota: u64) -> CollectLimits {
+        CollectLimits {
+            stored: quota,
+            holes: quota,
+            entries: 100_000,
+            depth: 64,
+            names: 16 << 20,
+            time: Duration::from_secs(10).saturating_add(Duration::from_secs(quota.min(1 << 40) / (32 << 20))),
+        }
+    }
+
+    /// So little that a thread which serves others can do it in passing.
+    pub const IN_PASSING: CollectLimits = CollectLimits {
+        stored: 64 << 10,
+        holes: 64 << 10,
+        entries: 32,
+        depth: 8,
+        names: 8 << 10,
+        time: Duration::from_millis(5),
+    };
+}
+
+/// A plain file that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) path: RelPath,
+    pub(super) bytes: u64,
+    pub(super) digest: String,
+}
+
+/// Whether to go on looking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Go,
+    Stop,
+}
+
+/// One look through a workspace.
+pub(super) struct Walk<'a> {
+    root: BorrowedFd<'a>,
+    deny: &'a [Glob],
+    left: CollectLimits,
+    reader: Reader,
+    pub(super) found: Vec<Found>,
+    /// Those that were looked at by name before all others.
+    named: HashSet<String>,
+    pub(super) skipped: Skipped,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(root: BorrowedFd<'a>, deny: &'a [Glob], limits: &CollectLimits) -> Walk<'a> {
+        let deadline = Instant::now() + limits.time;
+        Walk {
+            root,
+            deny,
+            left: *limits,
+            reader: Reader::until(deadline),
+            found: Vec::new(),
+            named: HashSet::new(),
+            skipped: Skipped::default(),
+        }
+    }
+
+    /// Looks at one file before all others. Answers why it cannot be taken.
+    pub(super) fn wanted(&mut self, path: &str) -> Option<SkipReason> {
+        let relative = match path.parse::<RelPath>() {
+            Ok(relative) if path.matches('/').count() <= self.left.depth => relative,
+            Ok(_) => {
+                self.skipped.add(path, SkipReason::Depth);
+                return Some(SkipReason::Depth);
+            }
+            Err(_) => return Some(SkipReason::Name),
+        };
+        if self.deny.iter().any(|glob| glob.hides(&relative)) {
+            return Some(SkipReason::Denied);
+        }
+        self.named.insert(path.to_owned());
+        let reason = self.take(self.root, path, relative).err();
+        // What is no plain file is met again.
+        if let Some(reason) = reason.filter(|reason| reason.is_limit()) {
+            self.skipped.add(path, reason);
+        }
+        reason
+    }
+
+    /// Looks at everything.
+    pub(super) fn all(&mut self) -> Result<(), CollectError> {
+        let look = |source: io::Error| CollectError::Look {
+            name: ".".to_owned(),
+            source,
+        };
+        let root = open_beneath(self.root, ".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(look)?;
+        self.folder(root.as_fd(), "", 0).map(drop).map_err(look)
+    }
+
+    fn folder(&mut self, handle: BorrowedFd<'_>, path: &str, depth: usize) -> io::Result<Next> {
+        for entry in Dir::read_from(handle)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let text = name.to_str();
+            let shown = text.map_or_else(|_| name.to_bytes().escape_ascii().to_string(), str::to_owned);
+            let below = if path.is_empty() {
+                shown
+            } else {
+                format!("{path}/{shown}")
+            };
+            if let Some(reason) = self.spend(&below) {
+                self.skipped.add(&below, reason);
+                return Ok(Next::Stop);
+            }
+            if text.is_err() {
+                self.skipped.add(&below, SkipReason::NotUtf8);
+                continue;
+            }
+            let Ok(relative) = below.parse::<RelPath>() else {
+                self.skipped.add(&below, SkipReason::Name);
+                continue;
+            };
+            let Ok(found) = statat(handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            let kind = FileType::from_raw_mode(found.st_mode);
+            if self.entry(handle, relative, kind, depth) == Next::Stop {
+                return Ok(Next::Stop);
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    /// Takes one entry off what is left; answers why there is nothing left.
+    fn spend(&mut self, path: &str) -> Option<SkipReason> {
+        let (entries, names) = (
+            self.left.entries.checked_sub(1),
+            self.left.names.checked_sub(path.len() as u64),
+        );
+        let (Some(entries), Some(names)) = (entries, names) else {
+            return Some(SkipReason::Entries);
+        };
+        (self.left.entries, self.left.names) = (entries, names);
+        self.reader.check_time().is_err().then_some(SkipReason::Time)
+    }
+
+    fn entry(&mut self, above: BorrowedFd<'_>, path: RelPath, kind: FileType, depth: usize) -> Next {
+        if self.deny.iter().any(|glob| glob.hides(&path)) {
+            self.skipped.add(path.as_str(), SkipReason::Denied);
+            return Next::Go;
+        }
+        let name = path.as_str().rsplit('/').next().unwrap_or_default().to_owned();
+        let reason = match kind {
+            FileType::Directory if depth >= self.left.depth => SkipReason::Depth,
+            FileType::Directory => return self.below(above, &name, path.as_str(), depth),
+            FileType::RegularFile if self.named.contains(path.as_str()) => return Next::Go,
+            FileType::RegularFile => {
+                let text = path.as_str().to_owned();
+                let Err(reason) = self.take(above, &name, path) else {
+                    return Next::Go;
+                };
+                self.skipped.add(&text, reason);
+                return if reason == SkipReason::Time {
+                    Next::Stop
+                } else {
+                    Next::Go
+                };
+            }
+            FileType::Symlink => SkipReason::Link,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => SkipReason::NotPlain,
+        };
+        self.skipped.add(path.as_str(), reason);
+        Next::Go
+    }
+
+    fn below(&mut self, above: BorrowedFd<'_>, name: &str, path: &str, depth: usize) -> Next {
+        let opened = open_beneath(above, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+        let looked = opened.and_then(|handle| self.folder(handle.as_fd(), path, depth + 1));
+        looked.unwrap_or_else(|error| {
+            self.skipped.add(path, reason_of(&error));
+            Next::Go
+        })
+    }
+
+    /// A file that cannot be read, or is exchanged for something else while we look, is left.
+    fn take(&mut self, above: BorrowedFd<'_>, name: &str, path: RelPath) -> Result<(), SkipReason> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = open_beneath(above, name, flags, Mode::empty()).map_err(|error| reason_of(&error))?;
+        let file = File::from(file);
+        let extent = Extent::of(&file).map_err(|error| reason_of(&error))?;
+        let stored = self.left.stored.checked_sub(extent.stored).ok_or(SkipReason::Bytes)?;
+        let holes = self.left.holes.checked_sub(extent.holes()).ok_or(SkipReason::Holes)?;
+        (self.left.stored, self.left.holes) = (stored, holes);
+        let digest = self.reader.digest(&file, extent).map_err(|error| reason_of(&error))?;
+        self.found.push(Found {
+            path,
+            bytes: extent.length,
+            digest,
+        });
+        Ok(())
+    }
+}
+
+fn reason_of(error: &io::Error) -> SkipReason {
+    match (error.kind(), Errno::from_io_error(error)) {
+        (io::ErrorKind::NotFound, _) => SkipReason::Gone,
+        (io::ErrorKind::TimedOut, _) => SkipReason::Time,
+        (io::ErrorKind::InvalidInput, _) | (_, Some(Errno::NXIO | Errno::NODEV)) => SkipReason::NotPlain,
+        (_, Some(Errno::LOOP)) => SkipReason::Link,
+        _ => SkipReason::Unreadable,
+    }
+}

@@ -1,0 +1,402 @@
+//! Memory that belongs to no process is the program's all the same, with control groups and without.
+
+use std::sync::Arc;
+
+use ringfence_jail::cgroup::Machine;
+use ringfence_sandbox::{Limit, Native, Options, Spec, Verdict};
+
+use crate::harness::{Ran, native, policy, run_in, shell, spec};
+
+const LITTLE: &[(&str, &str)] = &[
+    ("proc.mem_limit", "64MiB"),
+    ("proc.wall_timeout", "60s"),
+    (
+        "fs.mounts",
+        "[{ path: /workspace, access: rw, quota: 128MiB }, { path: /tmp, access: rw, quota: 8MiB }]",
+    ),
+];
+
+fn without_groups() -> Native {
+    let machine = Machine {
+        mounts: String::new(),
+        own: String::new(),
+    };
+    Native::on(&machine, "ringfence-test-memory").unwrap()
+}
+
+async fn run_on(native: &Native, script: &str) -> Ran {
+    let mut sandbox = native.launch(&spec(LITTLE)).await.unwrap();
+    let ran = run_in(&mut sandbox, shell(script)).await;
+    sandbox.end().await.unwrap();
+    ran
+}
+
+/// Six processes that each do `work` in Python until it is refused, and then wait.
+fn flood(work: &str) -> String {
+    format!(
+        "cat > /tmp/flood.py <<'END'\n\
+         import fcntl, socket, os, time, mmap\n\
+         for _ in range(5):\n    if os.fork() == 0: break\n\
+         keep = []\n\
+         try:\n    while True:\n{work}\n\
+         except OSError: pass\n\
+         time.sleep(15)\n\
+         END\n\
+         python3 /tmp/flood.py"
+    )
+}
+
+const NETLINK: &str = "        s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); keep.append(s); s.bind((0, 0)); s.setblocking(False)\n        \
+    for _ in range(60):\n            s.send(bytes([20,0,0,0, 18,0, 1,3]) + bytes(12))";
+const UDP: &str = "        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); keep.append(s); s.bind(('127.0.0.1', 0))\n        \
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)\n        \
+    for _ in range(40): keep[0].sendto(bytes(60000), s.getsockname())";
+const TCP: &str = "        l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(200); keep.append(l)\n        \
+    for _ in range(100):\n            c = socket.create_connection(l.getsockname()); c.setblocking(False); keep += [c, l.accept()[0]]\n            \
+    try:\n                while True: c.send(bytes(60000))\n            \
+    except BlockingIOError: pass";
+const UNIX: &str = "        a, b = socket.socketpair(); keep += [a, b]; a.setblocking(False)\n        \
+    try:\n            while True: a.send(bytes(65536))\n        \
+    except BlockingIOError: pass";
+
+#[track_caller]
+fn check_bounded(ran: &Ran) {
+    assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Memory), "{ran:?}");
+}
+
+#[tokio::test]
+async fn queues_of_netlink_count_as_memory() {
+    check_bounded(&run_on(&native(), &flood(NETLINK)).await);
+    check_bounded(&run_on(&without_groups(), &flood(NETLINK)).await);
+}
+
+#[tokio::test]
+async fn buffers_of_sockets_count_as_memory_without_groups() {
+    for work in [UDP, TCP, UNIX] {
+        check_bounded(&run_on(&without_groups(), &flood(work)).await);
+    }
+}
+
+#[tokio::test]
+async fn buffers_of_connections_count_as_memory() {
+    check_bounded(&run_on(&native(), &flood(TCP)).await);
+}
+
+/// One byte in each of many connections that nobody accepts, from senders that are gone.
+const UNACCEPTED: &str = "        l = socket.socket(socket.AF_UNIX); l.bind('\\0' + str(os.getpid()) + '-' + str(len(keep))); l.listen(4096); keep.append(l)\n        \
+    for _ in range(200):\n            c = socket.socket(socket.AF_UNIX); c.setblocking(False); c.connect(l.getsockname())\n            \
+    try:\n                while True: c.send(b'x')\n            \
+    except BlockingIOError: c.close()";
+/// Datagrams whose first one is empty, from senders that are gone.
+const EMPTY_FIRST: &str = "        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind('\\0' + str(os.getpid()) + '-' + str(len(keep))); keep.append(s)\n        \
+    for n in range(8):\n            c = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); c.setblocking(False)\n            \
+    c.sendto(bytes(60000 if n else 0), s.getsockname()); c.close()";
+/// Mappings of one page each, which cannot be joined.
+const MAPPINGS: &str = "        for n in range(20000): keep.append(mmap.mmap(-1, 4096, prot=1 + n % 2))";
+
+/// Locks that cannot be joined, in many files: the kernel looks through those of one file for each new one.
+const LOCKS: &str = "        f = open(f'/tmp/{os.getpid()}-{len(keep)}', 'w+b'); keep.append(f)\n        \
+    for n in range(1000): fcntl.lockf(f, fcntl.LOCK_EX, 1, 2 * n)";
+
+#[tokio::test]
+async fn record_locks_count_as_memory() {
+    for native in [native(), without_groups()] {
+        let ran = run_on(&native, &flood(LOCKS)).await;
+        check_bounded(&ran);
+        assert!(ran.ended.usage.wall.as_secs() < 10, "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn locks_of_ordinary_programs_work_and_those_of_open_files_are_not_supported() {
+    let script = "cat > /tmp/locks.py <<'END'\nimport ctypes, fcntl, sqlite3, struct, time\n\
+                  one, other = sqlite3.connect('/tmp/db', timeout=0), sqlite3.connect('/tmp/db', timeout=0)\n\
+                  one.execute('create table t (x)'); one.commit(); one.execute('begin exclusive')\n\
+                  try: other.execute('insert into t values (1)')\nexcept sqlite3.OperationalError as error: print(error)\n\
+                  one.commit(); other.execute('insert into t values (1)'); other.commit()\n\
+                  files = [open('/tmp/file', 'w+b') for _ in range(100)]\n\
+                  fcntl.flock(files[1], fcntl.LOCK_EX)\n\
+                  for n in range(2000): fcntl.lockf(files[0], fcntl.LOCK_EX, 1, 2 * n)\n\
+                  time.sleep(0.5)\n\
+                  try: fcntl.fcntl(files[0], 37, struct.pack('hhqqi', 1, 0, 9999, 1, 0)); print('locked')\n\
+                  except OSError as error: print(error.errno)\nEND\npython3 /tmp/locks.py";
+    for native in [native(), without_groups()] {
+        let ran = run_on(&native, script).await;
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "database is locked\n22\n"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn queues_whose_sender_is_gone_and_mappings_count_without_groups() {
+    for work in [UNACCEPTED, EMPTY_FIRST, MAPPINGS] {
+        let ran = run_on(&without_groups(), &flood(work)).await;
+        check_bounded(&ran);
+        assert!(ran.ended.usage.peak_memory < 8 << 30, "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn memory_counts_where_the_first_thread_has_ended() {
+    let script = "cat > /tmp/dead.py <<'END'\nimport ctypes, os, threading, time\n\
+                  for _ in range(3):\n    if os.fork() == 0: break\n\
+                  def hold():\n    keep = bytearray(40 << 20); time.sleep(10); print(len(keep), flush=True)\n\
+                  threading.Thread(target=hold).start(); time.sleep(0.05)\n\
+                  ctypes.CDLL(None).syscall(60, 0)\nEND\npython3 /tmp/dead.py";
+    check_bounded(&run_on(&without_groups(), script).await);
+}
+
+#[tokio::test]
+async fn pages_are_copied_and_not_passed_on() {
+    let script = "head -c 3000000 /dev/zero > a; cp a b; cat a | cat > c; python3 -c \"\nimport os, shutil\nshutil.copyfile('a', 'd')\n\
+                  for call in (lambda: os.sendfile(1, os.open('a', 0), 0, 9), lambda: os.splice(os.open('a', 0), os.pipe()[1], 9)):\n    \
+                  try: call(); print('passed')\n    except OSError as error: print(error.errno)\n\
+                  try: os.posix_fallocate(os.open('e', os.O_RDWR | os.O_CREAT), 0, 1 << 20)\n\
+                  except OSError as error: print(error.errno)\n\"; stat -c %s b c d e | tr '\\n' ' '";
+    let ran = run_on(&native(), script).await;
+    assert_eq!(ran.stdout, "22\n22\n3000000 3000000 3000000 1048576 ", "{ran:?}");
+}
+
+#[tokio::test]
+async fn shared_memory_that_nobody_looks_at_counts_without_groups() {
+    let work = "        m = mmap.mmap(-1, 4 << 20); m.write(bytes([1]) * (4 << 20)); m.madvise(mmap.MADV_DONTNEED); keep.append(m)";
+    check_bounded(&run_on(&without_groups(), &flood(work)).await);
+}
+
+#[tokio::test]
+async fn room_for_files_in_memory_is_not_the_programs() {
+    // 100 MiB lie within the group's own limit of 64 MiB and 152 MiB for files.
+    let script = "python3 -c 'import time; x = bytearray(100 << 20); time.sleep(15); print(len(x))'";
+    let ran = run_on(&native(), script).await;
+    // Where each process has a limit of its own, that one answers first.
+    if !ran.stderr.contains("MemoryError") {
+        check_bounded(&ran);
+    }
+    assert_eq!(ran.stdout, "", "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_place_in_memory_is_filled_at_full_speed_within_its_quota() {
+    for native in [native(), without_groups()] {
+        let ran = run_on(
+            &native,
+            "head -c 125000000 /dev/zero > /workspace/a && sleep 0.3; rm /workspace/a; head -c 120000000 /dev/zero > /workspace/b; sleep 0.3; echo done",
+        )
+        .await;
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "done\n"),
+            "{ran:?}"
+        );
+        let usage = ran.ended.usage;
+        assert!(usage.peak_tmpfs > 115_000_000, "{usage:?}");
+        assert!(usage.peak_memory < 64 << 20, "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_tree_of_names_ends_nobody() {
+    let ran = run_on(
+        &native(),
+        "find /usr > /dev/null 2>&1; cat /usr/bin/* 2>/dev/null | head -c 200000000 > /dev/null; echo done",
+    )
+    .await;
+    assert_eq!(
+        (ran.ended.verdict, ran.stdout.as_str()),
+        (Verdict::Finished, "done\n"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_size_of_buffers_that_is_asked_for_is_not_had() {
+    let script = "python3 -c \"\nimport socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                  before = s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)\ns.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 3 << 20)\n\
+                  print(before == s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), len(socket.if_nameindex()), \
+                  len(socket.getaddrinfo('localhost', 80)) > 0)\"";
+    let ran = run_on(&native(), script).await;
+    assert_eq!(ran.stdout, "True 1 True\n", "{ran:?}");
+}
+
+#[tokio::test]
+async fn no_program_gains_priority() {
+    let script = "ulimit -e; ulimit -r";
+    assert_eq!(run_on(&native(), &format!("bash -c '{script}'")).await.stdout, "0\n0\n");
+}
+
+#[tokio::test]
+async fn files_without_a_name_count_against_the_quota_on_disk() {
+    let settings = [
+        ("proc.wall_timeout", "20s"),
+        (
+            "fs.mounts",
+            "[{ path: /workspace, access: rw, quota: 32MiB, keep: true }]",
+        ),
+    ];
+    // Opened and deleted; mapped, closed and deleted; on the way to another process.
+    let held = [
+        "keep.append(f)",
+        "keep.append(mmap.mmap(f.fileno(), 4096)); f.close()",
+        "socket.send_fds(a, [b'x'], [f.fileno()]); f.close()",
+        "c = socket.socket(socket.AF_UNIX); c.connect(l.getsockname()); socket.send_fds(c, [b'x'], [f.fileno()]); c.close(); f.close()",
+    ];
+    for native in [native(), without_groups()] {
+        for hold in held {
+            let folder = tempfile::tempdir().unwrap();
+            let options = Options {
+                kept: Some(folder.path().to_owned()),
+                folders: Some(folder.path().to_owned()),
+                ..Options::default()
+            };
+            let spec = Arc::new(Spec::new(&policy(&settings), &options).unwrap());
+            let mut sandbox = native.launch(&spec).await.unwrap();
+            let script = format!(
+                "cat > /tmp/hold.py <<'END'\nimport mmap, os, socket, time\nkeep = []\na, b = socket.socketpair()\n\
+                 l = socket.socket(socket.AF_UNIX); l.bind('\\0late'); l.listen(100)\n\
+                 for n in range(20):\n    f = open(f'/workspace/{{n}}', 'w+b'); f.write(bytes(8 << 20)); f.flush(); time.sleep(0.4)\n    \
+                 os.unlink(f.name); {hold}\nprint('held', flush=True); time.sleep(15)\nEND\npython3 /tmp/hold.py"
+            );
+            let ran = run_in(&mut sandbox, shell(&script)).await;
+            sandbox.end().await.unwrap();
+            assert_eq!(
+                (ran.ended.verdict, ran.stdout.as_str()),
+                (Verdict::Limit(Limit::Disk), ""),
+                "{hold}: {ran:?}"
+            );
+        }
+    }
+}
+
+/// Runs `script` in a kept workspace of 32 MiB, with control groups and without.
+async fn in_a_kept_place(script: &str) -> Vec<Ran> {
+    one_after_another_in_a_kept_place(&[script]).await
+}
+
+/// The same with several scripts; answers with what the last one did.
+async fn one_after_another_in_a_kept_place(scripts: &[&str]) -> Vec<Ran> {
+    let mounts = "[{ path: /workspace, access: rw, quota: 32MiB, keep: true }]";
+    let mut all = Vec::new();
+    for native in [native(), without_groups()] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            kept: Some(folder.path().to_owned()),
+            folders: Some(folder.path().to_owned()),
+            ..Options::default()
+        };
+        let spec = Arc::new(Spec::new(&policy(&[("fs.mounts", mounts)]), &options).unwrap());
+        let mut last = None;
+        for script in scripts {
+            let mut sandbox = native.launch(&spec).await.unwrap();
+            last = Some(run_in(&mut sandbox, shell(script)).await);
+            sandbox.end().await.unwrap();
+        }
+        all.extend(last);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_kept_place_that_cannot_be_counted_is_held_to_its_quota() {
+    // More folders in each other than a path has room for.
+    let deep = "python3 -c \"\nimport os\nfor n in range(300): os.mkdir('x' * 200); os.chdir('x' * 200)\n\"";
+    let write = "head -c 100000000 /dev/zero > /workspace/a; sleep 1; echo written";
+    for ran in one_after_another_in_a_kept_place(&[deep, write]).await {
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Limit(Limit::Disk), ""),
+            "{ran:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn deleted_files_count_where_only_another_thread_has_them() {
+    let script = "cat > /tmp/dead.py <<'END'\nimport ctypes, os, threading, time\n\
+                  def hold():\n    keep = []\n    for n in range(12):\n        f = open(f'/workspace/{n}', 'wb'); os.unlink(f.name)\n        \
+                  f.write(bytes(8 << 20)); f.flush(); keep.append(f); time.sleep(0.1)\n    print('held', flush=True); time.sleep(5)\n\
+                  threading.Thread(target=hold).start(); ctypes.CDLL(None).syscall(60, 0)\nEND\npython3 /tmp/dead.py";
+    for ran in in_a_kept_place(script).await {
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Limit(Limit::Disk), ""),
+            "{ran:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn other_names_and_closed_folders_end_nobody() {
+    let script = "head -c 20000000 /dev/zero > a; for n in 1 2 3 4; do ln a b$n; done; mkdir q r; chmod 300 q; echo x > q/x; chmod 000 r; \
+                  sleep 0.4; echo done";
+    for ran in in_a_kept_place(script).await {
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "done\n"),
+            "{ran:?}"
+        );
+    }
+}
+
+/// Files of 1 MiB that never had a name, each sent on at once by `send`, more than the place holds; then a wait.
+fn sent_files(send: &str) -> String {
+    format!(
+        "cat > /tmp/sent.py <<'END'\nimport os, socket, time\na, b = socket.socketpair()\n\
+         l = socket.socket(socket.AF_UNIX); l.bind('\\0late'); l.listen(300)\n\
+         for n in range(200):\n    f = os.open('/workspace', os.O_TMPFILE | os.O_RDWR); os.write(f, bytes(1 << 20))\n    \
+         {send}\n    os.close(f)\ntime.sleep(3); print('held', flush=True)\nEND\npython3 /tmp/sent.py"
+    )
+}
+
+#[tokio::test]
+async fn files_that_were_sent_before_anybody_saw_them_count_by_what_the_disk_grew() {
+    for send in [
+        "socket.send_fds(a, [b'x'], [f])",
+        "c = socket.socket(socket.AF_UNIX); c.connect(l.getsockname()); socket.send_fds(c, [b'x'], [f]); c.close()",
+    ] {
+        for ran in in_a_kept_place(&sent_files(send)).await {
+            assert_eq!(
+                (ran.ended.verdict, ran.stdout.as_str()),
+                (Verdict::Limit(Limit::Disk), ""),
+                "{send}: {ran:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_of_a_program_that_hides_its_descriptors_count_too() {
+    let script = "cp /usr/bin/python3 /tmp/p && chmod 111 /tmp/p; cat > /tmp/hide.py <<'END'\nimport ctypes, os, time\n\
+                  ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
+                  keep = []\nfor n in range(200):\n    f = os.open('/workspace', os.O_TMPFILE | os.O_RDWR); os.write(f, bytes(1 << 20)); keep.append(f)\n\
+                  time.sleep(3); print('held', flush=True)\nEND\n";
+    for command in ["python3 /tmp/hide.py", "/tmp/p /tmp/hide.py"] {
+        for ran in in_a_kept_place(&format!("{script}{command}")).await {
+            assert_eq!(
+                (ran.ended.verdict, ran.stdout.as_str()),
+                (Verdict::Limit(Limit::Disk), ""),
+                "{command}: {ran:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn descriptors_that_are_passed_on_and_taken_end_nobody() {
+    let script = "cat > /tmp/pass.py <<'END'\nimport os, socket, time\na, b = socket.socketpair()\n\
+                  l = socket.socket(socket.AF_UNIX); l.bind('\\0pass'); l.listen(9)\n\
+                  waiting = socket.socket(socket.AF_UNIX); waiting.connect(l.getsockname()); waiting.send(b'x')\n\
+                  for n in range(60):\n    f = os.open('/workspace', os.O_TMPFILE | os.O_RDWR); os.write(f, bytes(1 << 20))\n    \
+                  socket.send_fds(a, [b'x'], [f]); os.close(f)\n    \
+                  os.close(socket.recv_fds(b, 1, 1)[1][0]); time.sleep(0.01)\n\
+                  print('done', flush=True)\nEND\npython3 /tmp/pass.py";
+    for ran in in_a_kept_place(script).await {
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "done\n"),
+            "{ran:?}"
+        );
+    }
+}

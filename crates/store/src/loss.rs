@@ -1,0 +1,297 @@
+//! Whether the database is still the one whose head was signed last, and going on where it is not.
+//!
+//! The mark beside the key says how far the chain of heads went. A head is committed first and marked afterwards, so the marked head
+//! is always in the chain, whatever dies between the two. Where it is not, the database was rolled back, or the mark was tampered
+//! with: nothing is signed on such a chain, for after two more heads nobody could see the loss any more (ADR 39).
+
+use std::fmt;
+use std::path::Path;
+
+use ringfence_journal::{Event, Head, Kind, LossCause, Mark, Principal, RecordError, SessionId, Signer};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+
+use crate::OpenError;
+use crate::database::{self, record_error, signed};
+use crate::home::{DatabaseFile, Found, Home, MarkError};
+use crate::writer;
+
+/// What is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The head that the mark remembers is not in the database: it was rolled back.
+    RolledBack {
+        /// The number of that head.
+        marked: u64,
+        /// The number of the last head that is there.
+        found: u64,
+    },
+    /// There are signed heads, and the mark is gone or damaged.
+    MarkGone {
+        /// The number of the last head.
+        found: u64,
+    },
+    /// The database is gone or empty.
+    DatabaseGone {
+        /// The number of the head that the mark remembers.
+        marked: u64,
+    },
+    /// Another file is where the open database was.
+    Replaced {
+        /// The number of the last head of the open one.
+        found: u64,
+    },
+}
+
+impl Loss {
+    /// The number of the head that the mark remembers, if there is a mark.
+    pub fn marked(self) -> Option<u64> {
+        match self {
+            Loss::RolledBack { marked, .. } | Loss::DatabaseGone { marked } => Some(marked),
+            Loss::MarkGone { .. } | Loss::Replaced { .. } => None,
+        }
+    }
+
+    /// The number of the last head that is there.
+    pub fn found(self) -> u64 {
+        match self {
+            Loss::RolledBack { found, .. } | Loss::MarkGone { found } | Loss::Replaced { found } => found,
+            Loss::DatabaseGone { .. } => 0,
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Loss::RolledBack { marked, found } => write!(
+                f,
+                "the mark beside the signing key remembers signed head {marked}, and the journal, which ends at head {found}, does not have it: records were lost, or an older copy was put back"
+            ),
+            Loss::MarkGone { found } => write!(
+                f,
+                "the journal has {found} signed heads, and the mark beside the signing key is gone or damaged: what came after them cannot be known"
+            ),
+            Loss::DatabaseGone { marked } => write!(
+                f,
+                "the journal is empty or gone, and the mark beside the signing key remembers signed head {marked}"
+            ),
+            Loss::Replaced { .. } => {
+                f.write_str("another file was put where the journal of this process was: it has to be started again")
+            }
+        }
+    }
+}
+
+/// Why a loss cannot be looked for: fails closed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckError {
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
+
+impl CheckError {
+    pub(crate) fn into_record_error(self) -> RecordError {
+        match self {
+            CheckError::Database(error) => record_error(error),
+            CheckError::Mark(error) => RecordError::Lost {
+                what: format!("the mark beside the signing key cannot be used: {error}"),
+            },
+        }
+    }
+
+    fn into_open_error(self, path: &Path) -> OpenError {
+        match self {
+            CheckError::Database(error) => OpenError::from_database(path.to_owned(), error),
+            CheckError::Mark(MarkError::File { path, source }) => OpenError::File { path, source },
+            CheckError::Mark(error @ MarkError::Form { .. }) => OpenError::Damaged {
+                path: path.to_owned(),
+                what: error.to_string(),
+            },
+        }
+    }
+}
+
+/// Looks whether the marked head is in the chain. The mark is read first: it lags behind the heads, and never runs ahead of them.
+pub(crate) fn find(home: &Home, connection: &Connection) -> Result<Option<Loss>, CheckError> {
+    let mark = match home.read_mark() {
+        Ok(mark) => mark,
+        Err(MarkError::Form { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(mark) = mark else {
+        let found = last_number(connection)?;
+        return Ok((found > 0).then_some(Loss::MarkGone { found }));
+    };
+    if is_in(mark, connection)? {
+        return Ok(None);
+    }
+    let found = last_number(connection)?;
+    Ok(Some(Loss::RolledBack { marked: mark.n, found }))
+}
+
+/// The same, also whether the open database is still the one in its place.
+pub(crate) fn find_open(home: &Home, connection: &Connection, file: DatabaseFile) -> Result<Option<Loss>, CheckError> {
+    if home.database_file()? == Some(file) {
+        return find(home, connection);
+    }
+    let found = last_number(connection)?;
+    Ok(Some(Loss::Replaced { found }))
+}
+
+fn is_in(mark: Mark, connection: &Connection) -> Result<bool, rusqlite::Error> {
+    if mark == Mark::start() {
+        return Ok(true);
+    }
+    let head = connection
+        .prepare_cached("SELECT n, prev, session, seq, record, closed FROM heads WHERE n = ?")?
+        .query_row([signed(mark.n)], writer::head_row)
+        .optional()?;
+    Ok(head.is_some_and(|head: Head| Mark::after(&head) == mark))
+}
+
+fn last_number(connection: &Connection) -> Result<u64, rusqlite::Error> {
+    Ok(writer::last_head(connection)?.n)
+}
+
+/// What is done about a loss at opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnLoss {
+    /// The store does not open.
+    Refuse,
+    /// It opens for whoever looks; nothing is written.
+    ReadOnly,
+}
+
+/// Looks for a loss in a database that was just opened, and notes that a new one has none yet. A loss that a power cut explains is
+/// accepted, with a record; any other is answered.
+pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Signer) -> Result<Option<Loss>, OpenError> {
+    let path = home.database();
+    let failed = |error: CheckError| error.into_open_error(&path);
+    let loss = find(home, connection).map_err(failed)?;
+    if loss.is_none() {
+        // A folder of an earlier version that has signed nothing has no mark yet.
+        home.start_mark().map_err(|error| failed(error.into()))?;
+        return match home.begin_boot(|| writer::last_head(connection)) {
+            Ok(()) => Ok(None),
+            Err(error) => Err(failed(error)),
+        };
+    }
+    // Whoever accepts a loss holds the write lock: asked once more behind it.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|source| OpenError::from_database(path.clone(), source))?;
+    let loss = find(home, &transaction).map_err(failed)?;
+    drop(transaction);
+    let Some(loss) = loss else { return Ok(None) };
+    let was_cut = home
+        .reached_disk()
+        .is_some_and(|mark| is_in(mark, connection).unwrap_or(false));
+    if !was_cut {
+        return Ok(Some(loss));
+    }
+    let by = Principal::Local(owner(home));
+    accept(home, connection, signer, (loss, LossCause::PowerCut, by))?;
+    tracing::warn!(%loss, "the machine started anew before the end of the journal had reached the disk; that is written down");
+    Ok(None)
+}
+
+/// The user whose data folder it is.
+fn owner(home: &Home) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(home.path()).map_or(0, |data| data.uid())
+}
+
+/// Writes down that a loss is accepted, and moves the mark to that record's head. Whatever dies on the way, the loss is still seen,
+/// or the record is there.
+fn accept(
+    home: &Home,
+    connection: &mut Connection,
+    signer: &Signer,
+    (loss, cause, by): (Loss, LossCause, Principal),
+) -> Result<SessionId, OpenError> {
+    let path = home.database();
+    let trouble = |source| OpenError::from_database(path.clone(), source);
+    let session = SessionId::generate().map_err(OpenError::Entropy)?;
+    let kind = Kind::LossAccepted {
+        marked: loss.marked(),
+        found: loss.found(),
+        cause,
+        by,
+    };
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(trouble)?;
+    let mark = writer::record_alone(&transaction, signer, &Event::host(session, None, kind))
+        .map_err(trouble)?
+        .map_err(|error| OpenError::Damaged {
+            path: path.clone(),
+            what: error.to_string(),
+        })?;
+    home.set_mark(mark)
+        .map_err(|error| CheckError::from(error).into_open_error(&path))?;
+    transaction.commit().map_err(trouble)?;
+    Ok(session)
+}
+
+/// Fails where there is no database although the mark beside the key remembers signed heads. Creates and changes nothing.
+pub fn check_journal_gone(home: &Path) -> Result<(), OpenError> {
+    let home = Home::unprepared(home)?;
+    match home.found()? {
+        Found::Database => Ok(()),
+        Found::Nothing => check_database_gone(&home),
+    }
+}
+
+/// The same, where the database is known to be missing.
+pub(crate) fn check_database_gone(home: &Home) -> Result<(), OpenError> {
+    let path = home.database();
+    // A mark that cannot be read may remember heads: then the folder is not made anew.
+    let mark = home.read_mark().map_err(|error| OpenError::Damaged {
+        path: path.clone(),
+        what: error.to_string(),
+    })?;
+    match mark.filter(|mark| mark.n > 0) {
+        Some(mark) => Err(OpenError::Lost {
+            path,
+            loss: Loss::DatabaseGone { marked: mark.n },
+        }),
+        None => Ok(()),
+    }
+}
+
+/// What accepting a loss came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// What was missing.
+    pub loss: Loss,
+    /// The session whose only record says so.
+    pub record: SessionId,
+}
+
+/// An operator goes on without what is missing: it is written down, and the journal can be written again. Answers nothing where
+/// nothing is missing. May wait for other processes.
+pub fn accept_loss(home: &Path, by: Principal) -> Result<Option<Accepted>, OpenError> {
+    let home = Home::prepare(home)?;
+    let found = home.found()?;
+    let signer = home.signer(found)?;
+    let path = home.database();
+    let gone = match found {
+        Found::Database => None,
+        Found::Nothing => {
+            let mark = home.read_mark().ok().flatten();
+            let Some(mark) = mark.filter(|mark| mark.n > 0) else {
+                return Ok(None);
+            };
+            home.create_database()?;
+            Some(Loss::DatabaseGone { marked: mark.n })
+        }
+    };
+    let mut connection = database::open(path.clone())?;
+    let loss = find(&home, &connection).map_err(|error| error.into_open_error(&path))?;
+    let Some(loss) = gone.or(loss) else { return Ok(None) };
+    let record = accept(&home, &mut connection, &signer, (loss, LossCause::Operator, by))?;
+    Ok(Some(Accepted { loss, record }))
+}

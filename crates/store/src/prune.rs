@@ -1,0 +1,119 @@
+//! How long the journal is kept. What is older goes, whole sessions at a time; signed heads stay, and a record says what went.
+
+use jiff::{SignedDuration, Timestamp};
+use ringfence_journal::{
+    Event, Head, Kind, Principal, PrunedSession, PublicKey, Record, RecordError, SessionId, SignedHead,
+};
+use sqlx::{Row as _, SqliteConnection};
+
+use crate::database::ReadError;
+use crate::writer::Command;
+use crate::{Store, audit, check};
+
+/// What is to be removed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prune {
+    pub(crate) before: Timestamp,
+    pub(crate) by: Principal,
+    /// The session whose only record says so.
+    pub(crate) record: SessionId,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Sessions.
+    pub sessions: u64,
+    /// Their records.
+    pub records: u64,
+    /// Bytes of their events.
+    pub bytes: u64,
+    /// Whether there may be more to remove.
+    pub more: bool,
+}
+
+/// Why nothing more was removed.
+#[derive(Debug, thiserror::Error)]
+pub enum PruneError {
+    /// No id for the record.
+    #[error("cannot make an id")]
+    Entropy(#[from] ringfence_journal::NoEntropy),
+    /// The journal was not written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// The time so long ago.
+pub fn ago(keep: std::time::Duration) -> Timestamp {
+    let keep = SignedDuration::try_from(keep).unwrap_or(SignedDuration::MAX);
+    Timestamp::now().saturating_sub(keep).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+impl Store {
+    /// Removes up to a hundred sessions that are over and were last used before this time, and those of one record that are older.
+    /// Records about the journal itself stay for ever.
+    pub async fn prune(&self, before: Timestamp, by: Principal) -> Result<Pruned, PruneError> {
+        let record = SessionId::generate()?;
+        let what = Prune { before, by, record };
+        Ok(self.send(|reply| Command::Prune { what, reply }).await?)
+    }
+}
+
+/// How many records of a session were removed, if a signed record says so.
+pub(crate) async fn pruned(
+    connection: &mut SqliteConnection,
+    key: PublicKey,
+    session: SessionId,
+) -> Result<Option<u64>, ReadError> {
+    let row = sqlx::query(
+        "SELECT e.session, e.seq, e.prev, e.json, e.hash FROM pruned p JOIN events e ON e.session = p.record AND e.seq = 1
+         WHERE p.session = ?",
+    )
+    .bind(session.to_string())
+    .fetch_optional(&mut *connection)
+    .await
+    .map_err(ReadError::Database)?;
+    let Some(row) = row else { return Ok(None) };
+    let record = audit::record(&row)?;
+    let heads = check::heads_of(connection, record.session).await?;
+    if !heads.iter().any(|signed| says(signed, &record, key)) {
+        return Ok(None);
+    }
+    let Ok(Event {
+        kind: Kind::JournalPruned { sessions, .. },
+        ..
+    }) = record.event()
+    else {
+        return Ok(None);
+    };
+    let listed = sessions
+        .into_iter()
+        .find(|listed: &PrunedSession| listed.session == session);
+    Ok(listed.map(|listed| listed.records))
+}
+
+/// Whether a head says that a record was there, by this key.
+fn says(signed: &SignedHead, record: &Record, key: PublicKey) -> bool {
+    let Head {
+        session,
+        seq,
+        record: hash,
+        ..
+    } = signed.head;
+    let genuine = record.follows(ringfence_journal::Link::start(record.session));
+    genuine && (session, seq, hash) == (record.session, record.seq, record.hash) && key.signed(signed)
+}
+
+/// The last record that a signed head names of a session.
+pub(crate) async fn last_signed(connection: &mut SqliteConnection, session: SessionId) -> Result<u64, ReadError> {
+    let row = sqlx::query("SELECT coalesce(max(seq), 0) AS seq FROM heads WHERE session = ?")
+        .bind(session.to_string())
+        .fetch_one(connection)
+        .await
+        .map_err(ReadError::Database)?;
+    let seq: i64 = row.try_get("seq").map_err(|_| ReadError::Row {
+        table: "heads",
+        column: "seq",
+    })?;
+    Ok(u64::try_from(seq).unwrap_or(0))
+}

@@ -1,0 +1,137 @@
+//! The end of a chain that this process owns: where its next record goes, when that is at the earliest, and how much room is left.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ringfence_journal::{Event, Kind, LeaseId, Link, Record, RecordError, SessionId};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::row::{digest, number};
+use crate::database::signed;
+
+/// Bytes of journal of a session that says nothing else: one that an earlier version opened.
+pub(super) const SESSION_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The end of a chain that this process owns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chain {
+    pub(super) link: Link,
+    pub(super) lease: LeaseId,
+    /// Commits of this session reach the disk before they are answered.
+    pub(super) durable: bool,
+    /// The time of the last record: none is earlier, whatever the clock says.
+    pub(super) at: Timestamp,
+    /// Bytes of all events until here.
+    pub(super) bytes: u64,
+    /// Bytes of the sealed recordings of its executions.
+    pub(super) sealed: u64,
+    /// The most bytes of events; no execution begins where recordings and events together have more.
+    pub(super) limit: u64,
+}
+
+impl Chain {
+    /// The record that follows with this event, and the chain after it. What ends something, or says why it ends, is written also
+    /// where nothing else is any more.
+    pub(super) fn next(&self, event: &Event) -> Result<(Record, Chain), RecordError> {
+        let later;
+        let event = if event.at < self.at {
+            later = Event {
+                at: self.at,
+                ..event.clone()
+            };
+            &later
+        } else {
+            event
+        };
+        let record = self.link.next(event).map_err(|error| RecordError::Event {
+            source: Arc::new(error),
+        })?;
+        let bytes = self.bytes.saturating_add(record.json.len() as u64);
+        // One that runs already is not stopped for its recording, which has a limit of its own.
+        let begins = matches!(event.kind, Kind::ExecutionStarted { parent: None, .. });
+        let sealed = if begins { self.sealed } else { 0 };
+        if bytes.saturating_add(sealed) > self.limit && !event.kind.is_final() {
+            return Err(RecordError::Budget {
+                session: event.session,
+                limit: self.limit,
+            });
+        }
+        let chain = Chain {
+            link: record.link(),
+            at: event.at,
+            bytes,
+            ..*self
+        };
+        Ok((record, chain))
+    }
+
+    /// The chain after so many bytes of a recording were written beside it.
+    pub(super) fn with_sealed(self, bytes: usize) -> Chain {
+        Chain {
+            sealed: self.sealed.saturating_add(bytes as u64),
+            ..self
+        }
+    }
+
+    /// A chain that is read back: its end, and how much it holds.
+    pub(super) fn read(
+        connection: &Connection,
+        session: SessionId,
+        (lease, durable, limit): (LeaseId, bool, u64),
+    ) -> Result<Chain, rusqlite::Error> {
+        let last: Option<String> = connection
+            .prepare_cached("SELECT json FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
+            .query_row([session.to_string()], |row| row.get(0))
+            .optional()?;
+        let at = last.and_then(|json| Event::parse(&json).ok()).map(|event| event.at);
+        let bytes = connection
+            .prepare_cached("SELECT coalesce(sum(octet_length(json)), 0) FROM events WHERE session = ?")?
+            .query_row([session.to_string()], |row| number(row, 0))?;
+        Ok(Chain {
+            link: last_record(connection, session)?,
+            lease,
+            durable,
+            at: at.unwrap_or(Timestamp::MIN),
+            bytes,
+            sealed: sealed_bytes(connection, session)?,
+            limit,
+        })
+    }
+}
+
+/// Bytes of the sealed recordings that are kept of a session's executions.
+pub(super) fn sealed_bytes(connection: &Connection, session: SessionId) -> Result<u64, rusqlite::Error> {
+    connection
+        .prepare_cached(
+            "SELECT (SELECT coalesce(sum(octet_length(sealed)), 0) FROM events WHERE session = ?1)
+                + (SELECT coalesce(sum(octet_length(sealed)), 0) FROM entries
+                    WHERE execution IN (SELECT execution FROM recordings WHERE session = ?1))",
+        )?
+        .query_row([session.to_string()], |row| number(row, 0))
+}
+
+/// Where the chain of a session ends.
+pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
+    let link = connection
+        .prepare_cached("SELECT seq, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
+        .query_row([session.to_string()], |row| {
+            Ok(Link {
+                session,
+                seq: number(row, 0)?,
+                hash: digest(row, 1)?,
+            })
+        })
+        .optional()?;
+    Ok(link.unwrap_or_else(|| Link::start(session)))
+}
+
+/// Notes how much a session may write.
+pub(super) fn limit(connection: &Connection, session: SessionId, bytes: u64) -> Result<(), rusqlite::Error> {
+    connection
+        .prepare_cached("UPDATE sessions SET journal_bytes = ? WHERE id = ?")?
+        .execute((signed(bytes), session.to_string()))
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! Nothing is written to a journal that is not the one that was signed last.
+
+use ringfence_journal::RecordError;
+
+use super::{Answer, Writer};
+use crate::loss::{self, CheckError};
+
+impl Writer {
+    pub(super) fn tell_failed(&mut self, error: &RecordError, answers: Vec<Answer>) {
+        self.ahead.was_not_asked();
+        tracing::error!(code = error.code(), %error, events = answers.len(), "nothing was written");
+        for answer in answers {
+            answer(Some(error.clone()));
+        }
+    }
+
+    /// Why nothing may be written now. Asked before each commit that may sign, with the write lock held; and before anything else
+    /// while something is missing.
+    pub(super) fn refusal(&mut self) -> Option<RecordError> {
+        if let Some(mark) = self.unmarked {
+            match self.home.advance_mark(mark) {
+                Ok(()) => self.unmarked = None,
+                Err(error) => return Some(CheckError::Mark(error).into_record_error()),
+            }
+        }
+        let found = match self.file {
+            Some(file) => loss::find_open(&self.home, &self.connection, file),
+            None => loss::find(&self.home, &self.connection),
+        };
+        match found {
+            Ok(lost) => self.lost = lost,
+            Err(error) => return Some(error.into_record_error()),
+        }
+        let what = self.lost?.to_string();
+        Some(RecordError::Lost { what })
+    }
+}
