@@ -71,10 +71,14 @@ impl HostWork {
         who: Principal,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
-        let own = self.of(who);
         // The semaphores are never closed.
-        let _own = own.acquire().await.map_err(|_| RunError::Abandoned)?;
-        self.run_for_anyone(work).await
+        let own = self.of(who).acquire_owned().await.map_err(|_| RunError::Abandoned)?;
+        self.run_for_anyone(move || {
+            let done = work();
+            drop(own);
+            done
+        })
+        .await
     }
 
     async fn run_for_anyone<T: Send + 'static>(

@@ -160,7 +160,7 @@ pub(crate) fn no_place(error: &NoPlace) -> Refusal {
         Shortage::Memory => {
             "wait until others have ended, or ask for less: `proc.mem_limit` and the quotas of `fs.mounts` are promised"
         }
-        Shortage::Runs | Shortage::Share => "wait until some of them have ended, or cancel them",
+        Shortage::Runs | Shortage::Share | Shortage::Turn => "wait until some of them have ended, or cancel them",
         Shortage::Free => "wait until the machine has more free memory, or ask for less by `proc.mem_limit`",
     };
     Refusal {

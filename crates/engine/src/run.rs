@@ -439,7 +439,7 @@ impl Engine {
 fn missed(skipped: &Skipped, by_name: &[SkipReason]) -> Skipped {
     let mut missed = skipped.clone().limits_only();
     for (reason, left) in skipped.counts().filter(|(reason, _)| by_name.contains(reason)) {
-        (0..left.count).for_each(|_| missed.add(&left.first, reason));
+        missed.add_many(&left.first, reason, left.count);
     }
     missed
 }

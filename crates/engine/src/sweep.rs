@@ -36,7 +36,11 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
         let trash = trash_of(store.home());
         // What programs left there decides how long it takes.
         let swept = tokio::task::spawn_blocking(move || sweep_resources(&name, &resources, &trash)).await;
-        let (cgroups, folders) = swept.unwrap_or_default();
+        let Ok((cgroups, folders)) = swept else {
+            // Its lease stays, so that the next sweep finds what it left.
+            tracing::warn!(lease = %dead.id(), "sweeping after a process that is gone was not done to its end");
+            continue;
+        };
         let removed = [("cgroup", cgroups), ("folder", folders)];
         let removed: Vec<Removed> = removed
             .into_iter()

@@ -160,7 +160,7 @@ fn program_checks() -> Vec<(u32, Action)> {
         libc::F_OFD_SETLK.cast_unsigned(),
         libc::F_OFD_SETLKW.cast_unsigned(),
     ];
-    const HIDING: &[u32] = &[libc::PR_SET_DUMPABLE.cast_unsigned()];
+    const HIDING: &[u32] = &[libc::PR_SET_DUMPABLE.cast_unsigned(), libc::PR_SET_VMA.cast_unsigned()];
     // Character and block devices; pipes, sockets and plain files have not this bit.
     const DEVICE: u32 = libc::S_IFCHR;
     vec![
@@ -185,7 +185,8 @@ fn program_checks() -> Vec<(u32, Action)> {
             number(libc::SYS_close_range),
             Action::Check(Check::NoBits(2, libc::CLOSE_RANGE_UNSHARE)),
         ),
-        // An ordinary user's watch cannot list the descriptors of a process that hides itself.
+        // An ordinary user's watch cannot list the descriptors of a process that hides itself, and knows shared memory by the name that the
+        // kernel gives it. It succeeds, without effect.
         (number(libc::SYS_prctl), Action::Check(Check::Answer(0, HIDING, 0))),
         (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
         (number(libc::SYS_setsockopt), Action::Check(Check::NoBufferSize)),
@@ -358,7 +359,9 @@ const BUFFER_SIZES: &[u32] = &[
 
 fn socket_family(refused: Instruction) -> Vec<Instruction> {
     let absent = answer(REFUSE | libc::EPROTONOSUPPORT.cast_unsigned());
-    let of_internet = one_of(2, PROTOCOLS, answer(ALLOW), absent);
+    // A kind of socket may stand for a protocol too.
+    let mut of_internet = one_of_kinds(absent);
+    of_internet.extend(one_of(2, PROTOCOLS, answer(ALLOW), absent));
     let skip = u8::try_from(of_internet.len()).unwrap_or(u8::MAX);
     let mut code = vec![
         argument(0),
@@ -375,6 +378,24 @@ fn socket_family(refused: Instruction) -> Vec<Instruction> {
         refused,
     ]);
     code
+}
+
+/// Goes on where the kind of a socket is a stream, datagrams or raw ones.
+fn one_of_kinds(refused: Instruction) -> Vec<Instruction> {
+    const KIND: u32 = 0xf;
+    vec![
+        argument(1),
+        Instruction {
+            code: 0x54,
+            if_true: 0,
+            if_false: 0,
+            value: KIND,
+        },
+        jump_equal(libc::SOCK_STREAM.cast_unsigned(), 3, 0),
+        jump_equal(libc::SOCK_DGRAM.cast_unsigned(), 2, 0),
+        jump_equal(libc::SOCK_RAW.cast_unsigned(), 1, 0),
+        refused,
+    ]
 }
 
 fn buffer_size() -> Vec<Instruction> {

@@ -83,8 +83,8 @@ fn dump(list: BorrowedFd<'_>, request: &[u8], mut take: impl FnMut(&[u8])) -> io
         }
         while let Some((kind, body, after)) = next_message(rest) {
             match kind {
-                DONE => return Ok(()),
-                ERROR => return refused(body),
+                DONE => return ended(body),
+                ERROR => return Err(refused(body)),
                 _ => take(body),
             }
             rest = after;
@@ -92,12 +92,18 @@ fn dump(list: BorrowedFd<'_>, request: &[u8], mut take: impl FnMut(&[u8])) -> io
     }
 }
 
+/// A list may also end with an error in its last word.
+fn ended(body: &[u8]) -> io::Result<()> {
+    let number = body.first_chunk().map_or(0, |number| i32::from_ne_bytes(*number));
+    if number < 0 { Err(refused(body)) } else { Ok(()) }
+}
+
 /// A kernel without lists of this kind says that there is no such thing: it is not to be taken for nothing.
-fn refused(body: &[u8]) -> io::Result<()> {
+fn refused(body: &[u8]) -> io::Error {
     let number = body
         .first_chunk()
         .map_or(libc::EIO, |number| i32::from_ne_bytes(*number));
-    Err(io::Error::from_raw_os_error(number.saturating_neg()))
+    io::Error::from_raw_os_error(number.saturating_neg())
 }
 
 /// Kind, content, and what follows it.
@@ -134,7 +140,7 @@ impl UnixQueues {
                 PEER => peer = u32_at(value, 0).unwrap_or(0),
                 QUEUE => queued = u64::from(u32_at(value, 0).unwrap_or(0)),
                 // What it has sent and nobody has read is the sender's.
-                MEMORY => self.sent = self.sent.saturating_add(u64::from(u32_at(value, 8).unwrap_or(0))),
+                MEMORY => self.sent = self.sent.saturating_add(memory(value, SENT) + memory(value, OPTIONS)),
                 _ => {}
             }
         }
@@ -160,12 +166,27 @@ impl UnixQueues {
 fn internet_bytes(answer: &[u8]) -> u64 {
     const ITSELF: usize = 72;
     const MEMORY: u16 = 7;
-    /// Received, set aside, to be sent, not yet taken in.
-    const PARTS: [usize; 4] = [0, 4, 5, 7];
-    let memory = attributes(answer.get(ITSELF..).unwrap_or_default()).find(|(name, _)| *name == MEMORY);
-    let Some((_, value)) = memory else { return 0 };
-    let part = |index: &usize| u64::from(u32_at(value, index * 4).unwrap_or(0));
-    PARTS.iter().map(part).sum()
+    let found = attributes(answer.get(ITSELF..).unwrap_or_default()).find(|(name, _)| *name == MEMORY);
+    let Some((_, value)) = found else { return 0 };
+    let others: u64 = [RECEIVED, SET_ASIDE, OPTIONS, NOT_TAKEN_IN]
+        .map(|word| memory(value, word))
+        .iter()
+        .sum();
+    // What waits to be sent is among what was sent, or told apart.
+    others + memory(value, SENT).max(memory(value, TO_BE_SENT))
+}
+
+/// Words of what the kernel tells of a socket's memory.
+const RECEIVED: usize = 0;
+const SENT: usize = 2;
+const SET_ASIDE: usize = 4;
+const TO_BE_SENT: usize = 5;
+/// Filters and other things that were set for it.
+const OPTIONS: usize = 6;
+const NOT_TAKEN_IN: usize = 7;
+
+fn memory(value: &[u8], word: usize) -> u64 {
+    u64::from(u32_at(value, word * 4).unwrap_or(0))
 }
 
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {

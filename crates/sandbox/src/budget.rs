@@ -127,6 +127,8 @@ pub enum Shortage {
     Free,
     /// The principal has its share.
     Share,
+    /// Others wait who go first.
+    Turn,
 }
 
 /// There was no place for as long as somebody waits.
@@ -166,6 +168,7 @@ impl fmt::Display for NoPlace {
                 mebibytes(self.limits.reserve)
             ),
             Shortage::Share => write!(formatter, "this principal has three quarters of it already"),
+            Shortage::Turn => write!(formatter, "others waited for one too, and went first"),
         }
     }
 }
@@ -316,7 +319,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
             return Err(shortage);
         }
         if !is_next {
-            return Err(Shortage::Memory);
+            return Err(Shortage::Turn);
         }
         state.queue.retain(|waiter| waiter.ticket != ticket);
         state.give(&request);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringfence_jail::cgroup::Leaf;
 use ringfence_jail::{Stopped, SyscallListener};
 use ringfence_wire::Stream;
 use tokio::io::unix::AsyncFd;
@@ -143,7 +144,7 @@ pub(crate) async fn follow(
         verdict => verdict?,
     };
     prepared.pipe.end_tunnels();
-    if prepared.leaf.is_none() {
+    if !prepared.leaf.as_ref().is_some_and(Leaf::counts_memory) {
         // The last look while its processes are still there to be looked at.
         course.watched.note_processes(sandbox);
     }

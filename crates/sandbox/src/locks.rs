@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::tree::{self, unless_gone};
+use crate::tree::{self, unless_ending};
 
 /// What the kernel keeps for one lock, rounded up: 192 bytes on Linux 6.18.
 const LOCK_BYTES: u64 = 256;
@@ -87,20 +87,22 @@ enum Descriptors {
 }
 
 fn add_locks(task: &Path, locks: &mut u64) -> io::Result<Descriptors> {
-    let Some(entries) = unless_gone(fs::read_dir(task.join("fdinfo")))? else {
+    let Some(entries) = unless_ending(task, fs::read_dir(task.join("fdinfo")))? else {
         return Ok(Descriptors::None);
     };
     let mut files = HashSet::new();
     let mut found = Descriptors::None;
     for entry in entries {
-        let Some(entry) = unless_gone(entry)? else { break };
+        let Some(entry) = unless_ending(task, entry)? else {
+            break;
+        };
         found = Descriptors::Some;
         // The locks of a file are told with each of its descriptors. Where the file is not told they count each time.
         let file = fs::metadata(task.join("fd").join(entry.file_name()));
         if file.is_ok_and(|file| !files.insert((file.dev(), file.ino()))) {
             continue;
         }
-        let Some(text) = unless_gone(fs::read(entry.path()))? else {
+        let Some(text) = unless_ending(task, fs::read(entry.path()))? else {
             continue;
         };
         *locks += locks_in(&text);

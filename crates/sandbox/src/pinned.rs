@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -37,13 +37,15 @@ pub(crate) enum Buffers {
 /// Bytes in the buffers of a sandbox's sockets that nobody else counts: those of netlink always.
 pub(crate) fn sockets(sandbox: &Sandbox, buffers: Buffers) -> io::Result<u64> {
     let folder = format!("/proc/{}/net", sandbox.pid());
-    let summary = fs::read_to_string(format!("{folder}/sockstat"))?;
+    let read = |name: &str| tree::unless_gone(fs::read_to_string(format!("{folder}/{name}")));
+    // With its first process all of a sandbox is gone.
+    let Some(summary) = read("sockstat")? else { return Ok(0) };
     let number = summary.lines().find_map(|line| line.strip_prefix("sockets: used "));
     let number: u64 = number.and_then(|number| number.trim().parse().ok()).unwrap_or(u64::MAX);
     if number <= FEW {
         return Ok(0);
     }
-    let netlink = netlink(&fs::read_to_string(format!("{folder}/netlink"))?);
+    let netlink = netlink(&read("netlink")?.unwrap_or_default());
     if buffers == Buffers::Grouped {
         return Ok(netlink);
     }
@@ -65,15 +67,20 @@ fn netlink(list: &str) -> u64 {
 #[derive(Debug)]
 pub(crate) struct DescriptorOwners {
     processes: Vec<i32>,
+    /// The mounts of its places on disk, as their descriptors name them.
+    mounts: HashSet<String>,
     /// Connections that nobody has accepted may carry some, and the kernel does not tell whether they do.
     has_unaccepted: bool,
 }
 
 impl DescriptorOwners {
     /// Those below the first process of a sandbox.
-    pub(crate) fn below(first: i32) -> io::Result<DescriptorOwners> {
+    pub(crate) fn of(sandbox: &Sandbox) -> io::Result<DescriptorOwners> {
+        let first = sandbox.pid();
+        let on_disk = sandbox.places().filter(|(place, _)| place.is_on_disk());
         Ok(DescriptorOwners {
             processes: tree::below(first),
+            mounts: on_disk.map(|(_, handle)| mount_of(handle)).collect::<io::Result<_>>()?,
             has_unaccepted: !listeners_tell() && has_unaccepted(Path::new(&format!("/proc/{first}/net/unix")))?,
         })
     }
@@ -101,97 +108,162 @@ pub(crate) struct DeletedBytes {
 pub(crate) struct DeletedFiles {
     /// Every file seen at the last look, with its bytes.
     known: HashMap<FileId, u64>,
+    /// Whether not everything was seen at the last look.
+    was_partial: bool,
 }
 
 impl DeletedFiles {
-    /// Bytes of files on `devices` that `owners` have and that have no name any more. `named` are those that have one; a file
-    /// that nobody ever saw, and of which only a mapping is left, counts as `largest`.
+    /// Bytes of files that `owners` have and that have no name any more. `named` are those that have one; a file that nobody ever
+    /// saw, and of which only a mapping is left, counts as `largest`.
     pub(crate) fn count(
         &mut self,
         owners: &DescriptorOwners,
         named: HashMap<FileId, u64>,
         largest: u64,
     ) -> DeletedBytes {
-        let devices: HashSet<u64> = named.keys().map(|(device, _)| *device).collect();
-        let mut scan = DescriptorScan::default();
-        if owners.has_unaccepted {
-            scan.visibility = Visibility::Partial;
-        }
+        let mut scan = DescriptorScan::new(owners, &named);
         for pid in &owners.processes {
-            scan.add_descriptors(*pid, &devices);
-            scan.add_mappings(*pid, &devices);
+            scan.add_descriptors(*pid);
+            scan.add_mappings(*pid);
         }
-        let mapped = std::mem::take(&mut scan.mapped);
+        let DescriptorScan {
+            mut held,
+            mapped,
+            visibility,
+            ..
+        } = scan;
         for file in mapped.into_iter().filter(|file| !named.contains_key(file)) {
-            let bytes = self.known.get(&file).copied().unwrap_or(largest);
-            scan.held.entry(file).or_insert(bytes);
+            held.entry(file)
+                .or_insert_with(|| self.known.get(&file).copied().unwrap_or(largest));
         }
-        if scan.visibility == Visibility::Partial {
-            let gone = self.known.iter().filter(|(file, _)| !named.contains_key(file));
-            for (file, bytes) in gone {
-                scan.held.entry(*file).or_insert(*bytes);
+        let mut known = named;
+        if visibility == Visibility::Partial {
+            // What was there before may be held unseen. One such look says nothing: most descriptors are taken within milliseconds.
+            for (file, bytes) in self.known.drain() {
+                if self.was_partial && !known.contains_key(&file) {
+                    held.entry(file).or_insert(bytes);
+                } else {
+                    known.entry(file).or_insert(bytes);
+                }
             }
         }
-        let bytes = scan.held.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        self.known = named;
-        self.known.extend(scan.held);
-        DeletedBytes {
-            bytes,
-            visibility: scan.visibility,
-        }
+        let bytes = held.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        known.extend(held);
+        self.known = known;
+        self.was_partial = visibility == Visibility::Partial;
+        DeletedBytes { bytes, visibility }
     }
 }
 
 /// What the processes of a sandbox have open.
-#[derive(Debug, Default)]
-struct DescriptorScan {
+#[derive(Debug)]
+struct DescriptorScan<'a> {
+    /// Files that have a name, on the devices of the places.
+    named: &'a HashMap<FileId, u64>,
+    devices: HashSet<u64>,
+    mounts: &'a HashSet<String>,
     held: HashMap<FileId, u64>,
     mapped: HashSet<FileId>,
     visibility: Visibility,
 }
 
-impl DescriptorScan {
+impl<'a> DescriptorScan<'a> {
+    fn new(owners: &'a DescriptorOwners, named: &'a HashMap<FileId, u64>) -> DescriptorScan<'a> {
+        DescriptorScan {
+            named,
+            devices: named.keys().map(|(device, _)| *device).collect(),
+            mounts: &owners.mounts,
+            held: HashMap::new(),
+            mapped: HashSet::new(),
+            visibility: if owners.has_unaccepted {
+                Visibility::Partial
+            } else {
+                Visibility::Complete
+            },
+        }
+    }
+
     /// What was read, if it was. What went away meanwhile is nobody's any more; what cannot be read for another reason may be anything.
-    fn read<T>(&mut self, read: io::Result<T>) -> Option<T> {
-        tree::unless_gone(read).unwrap_or_else(|_| {
+    fn read<T>(&mut self, task: &Path, read: io::Result<T>) -> Option<T> {
+        tree::unless_ending(task, read).unwrap_or_else(|_| {
             self.visibility = Visibility::Partial;
             None
         })
     }
 
     /// Threads share their descriptors, and the first one may have ended.
-    fn add_descriptors(&mut self, pid: i32, devices: &HashSet<u64>) {
+    fn add_descriptors(&mut self, pid: i32) {
         for task in tree::tasks(pid) {
-            let entries = self.read(fs::read_dir(task.join("fd")));
-            let mut is_empty = true;
-            for entry in entries.into_iter().flatten().flatten() {
-                is_empty = false;
-                let Some(file) = self.read(fs::metadata(entry.path())) else {
-                    continue;
-                };
-                if file.nlink() == 0 && devices.contains(&file.dev()) {
-                    self.held
-                        .insert((file.dev(), file.ino()), file.blocks().saturating_mul(512));
-                } else if file.file_type().is_socket() && self.visibility == Visibility::Complete {
-                    let told = self.read(fs::read_to_string(task.join("fdinfo").join(entry.file_name())));
-                    if told.is_some_and(|told| carries(&told)) {
-                        self.visibility = Visibility::Partial;
-                    }
-                }
-            }
-            if !is_empty {
+            let has_some = match tree::unless_ending(&task, fs::read_dir(task.join("fd"))) {
+                Ok(Some(entries)) => self.add_open_files(&task, entries),
+                Ok(None) => false,
+                // Our own child in the sandbox hides from its programs, and so from an ordinary user: its files are only told.
+                Err(_) => self.add_told_files(&task),
+            };
+            if has_some {
                 break;
             }
         }
     }
 
-    fn add_mappings(&mut self, pid: i32, devices: &HashSet<u64>) {
-        let mut lists = tree::tasks(pid).filter_map(|task| self.read(fs::read_to_string(task.join("maps"))));
+    /// Whether there were any.
+    fn add_open_files(&mut self, task: &Path, entries: fs::ReadDir) -> bool {
+        let mut has_some = false;
+        for entry in entries.flatten() {
+            has_some = true;
+            let Some(file) = self.read(task, fs::metadata(entry.path())) else {
+                continue;
+            };
+            if file.nlink() == 0 && self.devices.contains(&file.dev()) {
+                self.held
+                    .insert((file.dev(), file.ino()), file.blocks().saturating_mul(512));
+            } else if file.file_type().is_socket() && self.visibility == Visibility::Complete {
+                let told = self.read(task, fs::read_to_string(task.join("fdinfo").join(entry.file_name())));
+                if told.is_some_and(|told| carries(&told)) {
+                    self.visibility = Visibility::Partial;
+                }
+            }
+        }
+        has_some
+    }
+
+    /// The same where only the numbers of files are told, not what they hold: one of a place on disk that has no name is not seen.
+    fn add_told_files(&mut self, task: &Path) -> bool {
+        let Some(entries) = self.read(task, fs::read_dir(task.join("fdinfo"))) else {
+            return false;
+        };
+        let mut has_some = false;
+        for entry in entries.flatten() {
+            has_some = true;
+            let Some(told) = self.read(task, fs::read_to_string(entry.path())) else {
+                continue;
+            };
+            if carries(&told) || self.is_unnamed(&told) {
+                self.visibility = Visibility::Partial;
+            }
+        }
+        has_some
+    }
+
+    /// Whether a descriptor is of a file on a place, and of none that has a name. A kernel that does not tell the number leaves that open.
+    fn is_unnamed(&self, told: &str) -> bool {
+        let is_on_place = value(told, "mnt_id:").is_none_or(|mount| self.mounts.contains(mount));
+        let number = value(told, "ino:").and_then(|number| number.parse::<u64>().ok());
+        let is_named = |number: u64| {
+            self.devices
+                .iter()
+                .any(|device| self.named.contains_key(&(*device, number)))
+        };
+        is_on_place && !number.is_some_and(is_named)
+    }
+
+    fn add_mappings(&mut self, pid: i32) {
+        let mut lists = tree::tasks(pid).filter_map(|task| self.read(&task, fs::read_to_string(task.join("maps"))));
         let list = lists.find(|list| !list.is_empty()).unwrap_or_default();
         drop(lists);
         for line in list.lines().filter(|line| line.ends_with(" (deleted)")) {
             let Some((range, file)) = mapping(line) else { continue };
-            if !devices.contains(&file.0) {
+            if !self.devices.contains(&file.0) {
                 continue;
             }
             match fs::metadata(format!("/proc/{pid}/map_files/{range}")) {
@@ -276,8 +348,20 @@ fn descriptors_told_by_a_listener() -> io::Result<bool> {
 
 /// Whether a unix socket holds descriptors that nobody has taken out yet.
 fn carries(told: &str) -> bool {
-    let count = told.lines().find_map(|line| line.strip_prefix("scm_fds:"));
-    count.is_some_and(|count| count.trim() != "0")
+    value(told, "scm_fds:").is_some_and(|count| count != "0")
+}
+
+/// What the kernel tells of a descriptor under a name.
+fn value<'a>(told: &'a str, name: &str) -> Option<&'a str> {
+    told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// The number of the mount that a descriptor of ours is on.
+fn mount_of(handle: BorrowedFd<'_>) -> io::Result<String> {
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))?;
+    value(&told, "mnt_id:")
+        .map(str::to_owned)
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// The addresses and the file of a line of `maps`.

@@ -143,7 +143,7 @@ impl Sandbox {
         let order = Order::Prepare(Preparation {
             number,
             language,
-            limits: self.child_limits(leaf.is_some()),
+            limits: self.child_limits(leaf.as_ref().is_some_and(Leaf::counts_memory)),
             interpreter: Text::cut(python.as_deref().unwrap_or_default()),
         });
         let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd())

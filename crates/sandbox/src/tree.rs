@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::pinned::FileId;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, chmod, fstat, openat, openat2, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, chmod, fstat, openat, openat2, statat};
 use rustix::io::Errno;
 
 /// What all processes of a sandbox use together.
@@ -90,6 +90,35 @@ pub(crate) fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// The same for what is in the folder of a thread. An ordinary user may not look into a process of ours that is ending, which is as good
+/// as gone.
+pub(crate) fn unless_ending<T>(task: &Path, read: io::Result<T>) -> io::Result<Option<T>> {
+    match unless_gone(read) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ending(task) => Ok(None),
+        read => read,
+    }
+}
+
+/// Whether a thread has ended, or is about to and runs no more of its program.
+fn is_ending(task: &Path) -> bool {
+    /// `PF_EXITING` in the ninth field of `stat`.
+    const EXITING: u64 = 4;
+    match unless_gone(fs::read_to_string(task.join("stat"))) {
+        Ok(None) => true,
+        Ok(Some(stat)) => {
+            let flags = fields_of_stat(&stat).nth(6).and_then(|flags| flags.parse::<u64>().ok());
+            flags.is_some_and(|flags| flags & EXITING != 0)
+        }
+        Err(_) => false,
+    }
+}
+
+/// The fields of `stat` from the third on. The name in the second may hold anything, so they are counted from its closing bracket.
+fn fields_of_stat(stat: &str) -> impl Iterator<Item = &str> {
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    after.split_whitespace()
+}
+
 /// The folders of a process's threads.
 pub(crate) fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).ok();
@@ -151,7 +180,12 @@ fn add_memory(folder: &Path, sum: &mut MemorySum) -> Option<()> {
 
 /// Number and extent of shared memory that has no file.
 fn shared_memory(line: &str) -> Option<(u64, u64)> {
-    let mut fields = line.strip_suffix(" /dev/zero (deleted)")?.split_whitespace();
+    // A mapping that was given a name is told by it instead.
+    let line = match line.find(" [anon_shmem:") {
+        Some(name) => line.get(..name)?,
+        None => line.strip_suffix(" /dev/zero (deleted)")?,
+    };
+    let mut fields = line.split_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
     let offset = number(fields.nth(1)?)?;
@@ -162,9 +196,7 @@ fn shared_memory(line: &str) -> Option<(u64, u64)> {
 fn cpu(pid: i32) -> Option<Duration> {
     const TICKS_PER_SECOND: u64 = 100;
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in the second field may hold anything, so fields are counted from its closing bracket.
-    let (_, after) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = after.split_whitespace().collect();
+    let fields: Vec<&str> = fields_of_stat(&text).collect();
     let ticks: u64 = fields
         .get(11..15)?
         .iter()
@@ -246,8 +278,10 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
             if name == c"." || name == c".." {
                 continue;
             }
-            let Ok(found) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
+            let found = match look_at(&handle, name) {
+                Ok(found) => found,
+                Err(Errno::NOENT) => continue,
+                Err(_) => return Ok(Held::UNKNOWN),
             };
             let bytes = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
             // A file with several names has its bytes once.
@@ -273,6 +307,18 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
 /// What lets a folder's owner list and enter it.
 const OWNER_LOOKS: u32 = 0o500;
 
+/// What `name` in `folder` is. A program may have closed the folder since it was opened: then it is opened once more.
+fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
+    let look = || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    match look() {
+        Err(Errno::ACCESS) => {
+            let _ = let_owner_look(folder);
+            look()
+        }
+        found => found,
+    }
+}
+
 /// Lets its owner look into a folder again: what is in it counts, and as an ordinary user the host sees no more than its owner. Nobody else gains
 /// anything.
 fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
@@ -280,10 +326,13 @@ fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
         return Ok(());
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = openat(above, name, flags, Mode::empty())?;
-    let mode = Mode::from_raw_mode((fstat(&handle)?.st_mode & 0o7777) | OWNER_LOOKS);
+    let_owner_look(&openat(above, name, flags, Mode::empty())?)
+}
+
+fn let_owner_look(folder: &OwnedFd) -> io::Result<()> {
+    let mode = Mode::from_raw_mode((fstat(folder)?.st_mode & 0o7777) | OWNER_LOOKS);
     // By number: a handle that only names a folder cannot be changed itself.
-    Ok(chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), mode)?)
+    Ok(chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode)?)
 }
 
 /// Whether what is below `folder` is plain files alone: no programs, no second names, no folder with nothing in it.

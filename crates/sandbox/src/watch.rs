@@ -18,6 +18,8 @@ use crate::spec::{Writable, WritableKind};
 use crate::tree::{self, Held};
 use crate::verdict::Limit;
 
+/// How long the kernel has to take back what is not the program's, before what is left counts.
+const RECLAIM_PATIENCE: Duration = Duration::from_millis(50);
 /// After places on disk were looked at, so many times as long is rested.
 const RESTS: u32 = 4;
 
@@ -55,10 +57,10 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(sandbox: &Sandbox) -> Watch {
         let limits = &sandbox.spec.limits;
-        let held: Vec<Option<Held>> = sandbox
-            .places()
-            .map(|(place, handle)| at_first(place, handle))
-            .collect();
+        let held: Vec<Option<Held>> = run_blocking(|| {
+            let places = sandbox.places();
+            places.map(|(place, handle)| at_first(place, handle)).collect()
+        });
         let bytes = |held: &Option<Held>| held.map_or(u64::MAX, |held| held.bytes);
         let counted = held.iter().map(bytes).fold(0, u64::saturating_add);
         Watch {
@@ -88,11 +90,15 @@ impl Watch {
         let limit = match leaf {
             Some(leaf) => {
                 let usage = leaf.usage()?;
-                self.cpu = usage.cpu.unwrap_or_else(|| tree::totals(sandbox.pid()).cpu);
-                match self.judge(&usage) {
+                let limit = match self.judge(&usage) {
                     Some(limit) => Some(limit),
-                    None => self.look_at_memory(sandbox, leaf, &usage)?,
-                }
+                    None if leaf.counts_memory() => self.look_at_memory(sandbox, leaf, &usage)?,
+                    None => run_blocking(|| self.look_at_processes(sandbox))?,
+                };
+                self.cpu = usage
+                    .cpu
+                    .unwrap_or_else(|| run_blocking(|| tree::totals(sandbox.pid()).cpu));
+                limit
             }
             None => run_blocking(|| self.look_at_processes(sandbox))?,
         };
@@ -121,12 +127,10 @@ impl Watch {
         }
         let tmpfs = in_memory(sandbox);
         self.tmpfs = self.tmpfs.max(tmpfs);
-        let Some(mut memory) = leaf.memory()? else {
-            return Ok((uncounted > self.memory).then_some(Limit::Memory));
-        };
+        let mut memory = leaf.memory()?.unwrap_or_default();
         if used(&memory, tmpfs, uncounted) > self.memory && memory.reclaimable.is_none() {
             // What of the kernel's own part it can do without is not the program's.
-            leaf.reclaim();
+            run_blocking(|| leaf.reclaim(RECLAIM_PATIENCE));
             memory = leaf.memory()?.unwrap_or_default();
         }
         let used = used(&memory, tmpfs, uncounted);
@@ -152,7 +156,7 @@ impl Watch {
             }
         }
         if on_disk && !named.is_empty() {
-            let owners = DescriptorOwners::below(sandbox.pid())?;
+            let owners = DescriptorOwners::of(sandbox)?;
             let deleted = self.deleted.count(&owners, named, most_on_disk);
             let counted = held_on_disk.saturating_add(deleted.bytes);
             let bound = self.growth.bound(in_use_on_disk(sandbox)?, counted, deleted.visibility);
@@ -168,7 +172,7 @@ impl Watch {
 
     /// Remembers what the processes use now.
     pub(crate) fn note_processes(&mut self, sandbox: &Sandbox) {
-        self.seen = self.seen.most(tree::totals(sandbox.pid()));
+        self.seen = self.seen.most(run_blocking(|| tree::totals(sandbox.pid())));
     }
 
     /// The same after the end, with what was used.
@@ -178,14 +182,11 @@ impl Watch {
         let (limit, cpu, peak_memory) = match leaf {
             Some(leaf) => {
                 let usage = leaf.usage()?;
+                let peak = usage.peak_memory.unwrap_or_default().saturating_sub(grown);
                 (
-                    self.judge(&usage),
-                    usage.cpu.unwrap_or_default(),
-                    usage
-                        .peak_memory
-                        .unwrap_or_default()
-                        .saturating_sub(grown)
-                        .max(self.program),
+                    self.judge(&usage).or_else(|| self.judge_seen()),
+                    usage.cpu.unwrap_or(self.seen.cpu),
+                    peak.max(self.program).max(self.seen.memory),
                 )
             }
             None => (self.judge_seen(), self.seen.cpu, self.seen.memory),

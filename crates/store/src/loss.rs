@@ -194,6 +194,8 @@ pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Sign
     }
     let by = Principal::Local(owner(home));
     accept(home, connection, signer, (loss, LossCause::PowerCut, by))?;
+    // From here on it is on the disk: the same cut explains no other loss.
+    home.begin_boot(|| writer::last_head(connection)).map_err(failed)?;
     tracing::warn!(%loss, "the machine started anew before the end of the journal had reached the disk; that is written down");
     Ok(None)
 }
@@ -230,9 +232,10 @@ fn accept(
             path: path.clone(),
             what: error.to_string(),
         })?;
+    transaction.commit().map_err(trouble)?;
+    // Only now: the old mark is what shows how much is missing.
     home.set_mark(mark)
         .map_err(|error| CheckError::from(error).into_open_error(&path))?;
-    transaction.commit().map_err(trouble)?;
     Ok(session)
 }
 

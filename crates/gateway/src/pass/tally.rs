@@ -132,7 +132,8 @@ impl CallTally {
 /// What a refusal is told by in the journal.
 #[derive(Debug, PartialEq, Eq)]
 struct RefusalKind {
-    tool: String,
+    /// Nothing where there were too many to be told apart.
+    tool: Option<String>,
     code: &'static str,
     rule: String,
 }
@@ -151,7 +152,7 @@ impl RefusalTally {
     /// Counts one more; says whether it is written down by itself.
     pub(crate) fn add(&mut self, tool: &str, code: &'static str, rule: &str) -> bool {
         let same = |(kind, _, _): &&mut (RefusalKind, u64, u64)| {
-            kind.code == code && kind.rule == rule && (kind.tool == tool || kind.tool == OTHER)
+            kind.code == code && kind.rule == rule && kind.tool.as_deref().is_none_or(|known| known == tool)
         };
         if let Some((_, count, unsaid)) = self.kinds.iter_mut().find(same) {
             *count += 1;
@@ -164,7 +165,7 @@ impl RefusalTally {
         }
         let is_other = self.kinds.len() >= MAX_KINDS;
         let kind = RefusalKind {
-            tool: if is_other { OTHER } else { tool }.to_owned(),
+            tool: (!is_other).then(|| tool.to_owned()),
             code,
             rule: rule.to_owned(),
         };
@@ -189,7 +190,7 @@ impl RefusalTally {
             let count = std::mem::take(unsaid);
             (count > 0).then(|| Kind::Repeated {
                 of: Text::clean(of),
-                what: Text::clean(&kind.tool),
+                what: Text::clean(kind.tool.as_deref().unwrap_or(OTHER)),
                 code: Text::clean(kind.code),
                 rule: Text::clean(&kind.rule),
                 count,

@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use super::{Controller, GroupError, Tree, Version, end_all, make, remove_tree, set};
@@ -53,11 +56,16 @@ pub struct Memory {
 #[derive(Debug)]
 pub struct Leaf {
     parts: Vec<Tree>,
+    /// The kernel is taking memory back, which may go on for as long as the program makes more of it.
+    reclaiming: Arc<AtomicBool>,
 }
 
 impl Leaf {
     pub(super) fn new(parents: &[Tree], name: &str, limits: &LeafLimits) -> Result<Leaf, GroupError> {
-        let mut leaf = Leaf { parts: Vec::new() };
+        let mut leaf = Leaf {
+            parts: Vec::new(),
+            reclaiming: Arc::default(),
+        };
         for parent in parents {
             let folder = parent.folder.join(name);
             make(&folder)?;
@@ -99,23 +107,40 @@ impl Leaf {
         Ok(usage)
     }
 
-    /// What its memory is in use for; `None`: not counted here.
-    pub fn memory(&self) -> Result<Option<Memory>, GroupError> {
-        let counted = self
-            .parts
-            .iter()
-            .find(|part| part.controllers.contains(&Controller::Memory));
-        counted.map(read_memory).transpose()
+    fn memory_part(&self) -> Option<&Tree> {
+        let mut parts = self.parts.iter();
+        parts.find(|part| part.controllers.contains(&Controller::Memory))
     }
 
-    /// Asks the kernel to take back what it can of the memory, where it does not tell how much that is.
-    pub fn reclaim(&self) {
-        for part in self.parts.iter().filter(|part| part.version == Version::One) {
-            if part.controllers.contains(&Controller::Memory) {
-                // Some of it may be busy: what is left is looked at afterwards.
-                let _ = fs::write(part.folder.join("memory.force_empty"), "0");
-            }
+    /// Whether the kernel counts its memory and holds it to a limit.
+    pub fn counts_memory(&self) -> bool {
+        self.memory_part().is_some()
+    }
+
+    /// What its memory is in use for; `None`: not counted here.
+    pub fn memory(&self) -> Result<Option<Memory>, GroupError> {
+        self.memory_part().map(read_memory).transpose()
+    }
+
+    /// Has the kernel take back what it can of the memory, where it does not tell how much that is. Waits for it, but not longer than `patience`:
+    /// some of it may be busy, and a program can go on making more.
+    pub fn reclaim(&self, patience: Duration) {
+        let Some(part) = self.memory_part().filter(|part| part.version == Version::One) else {
+            return;
+        };
+        if self.reclaiming.swap(true, Ordering::AcqRel) {
+            return;
         }
+        let path = part.folder.join("memory.force_empty");
+        let reclaiming = Arc::clone(&self.reclaiming);
+        let (done, wait) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            let _ = fs::write(path, "0");
+            reclaiming.store(false, Ordering::Release);
+            drop(done);
+        });
+        // Nothing is ever sent: it is over when the other end is gone.
+        let _ = wait.recv_timeout(patience);
     }
 
     /// Kills everything in the leaf.
@@ -241,8 +266,13 @@ fn read_memory(part: &Tree) -> Result<Memory, GroupError> {
 /// What the group has beyond what its statistics tell: pages that no process and no file has any more, and that something still holds. The kernel
 /// charges ahead for each processor, which is not in the statistics either.
 fn beyond_statistics(usage: u64, told: u64) -> u64 {
-    const CHARGED_AHEAD: u64 = 4 << 20;
-    usage.saturating_sub(told).saturating_sub(CHARGED_AHEAD)
+    const LEAST: u64 = 4 << 20;
+    const EACH_PROCESSOR: u64 = 512 << 10;
+    static CHARGED_AHEAD: LazyLock<u64> = LazyLock::new(|| {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        LEAST.max(EACH_PROCESSOR.saturating_mul(processors as u64))
+    });
+    usage.saturating_sub(told).saturating_sub(*CHARGED_AHEAD)
 }
 
 /// A number of a list; 0: this kernel has none of the name.

@@ -22,6 +22,7 @@ fn judge(filter: &Filter, architecture: u32, number: u32, arguments: [u64; 6]) -
             0x35 => at += jump(value >= one.value),
             0x45 => at += jump(value & one.value != 0),
             0x05 => at += usize::try_from(one.value).unwrap(),
+            0x54 => value &= one.value,
             other => panic!("unknown instruction {other:#x}"),
         }
     }
@@ -96,6 +97,7 @@ fn what_a_watch_could_not_count_is_not_made() {
         (libc::SYS_close_range, [3, 9, 4, 0, 0, 0], ALLOW),
         // It succeeds, without effect.
         (libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0], REFUSE),
+        (libc::SYS_prctl, [libc::PR_SET_VMA as u64, 0, 0, 0, 0, 0], REFUSE),
         (libc::SYS_prctl, [libc::PR_GET_DUMPABLE as u64, 0, 0, 0, 0, 0], ALLOW),
     ] {
         check(Profile::Program, call, arguments, expected);
@@ -118,6 +120,9 @@ fn arguments_decide_where_they_matter() {
     let first = |value: u64| [value, 0, 0, 0, 0, 0];
     let second = |value: u64| [0, value, 0, 0, 0, 0];
     let third = |first: u64, third: u64| [first, 0, third, 0, 0, 0];
+    let internet = |family: i32, kind: i32, protocol: i32| {
+        [family, kind, protocol, 0, 0, 0].map(|word: i32| u64::from(word.cast_unsigned()))
+    };
     for (call, arguments, expected) in [
         (libc::SYS_clone, first(libc::SIGCHLD as u64), ALLOW),
         (libc::SYS_clone, first(libc::CLONE_NEWUSER as u64), TELL),
@@ -128,10 +133,33 @@ fn arguments_decide_where_they_matter() {
         ),
         (libc::SYS_clone3, first(0), ABSENT),
         (libc::SYS_socket, first(libc::AF_UNIX as u64), ALLOW),
-        (libc::SYS_socket, first(libc::AF_INET6 as u64), ALLOW),
-        (libc::SYS_socket, third(libc::AF_INET as u64, 17), ALLOW),
-        (libc::SYS_socket, third(libc::AF_INET6 as u64, 262), NO_PROTOCOL),
-        (libc::SYS_socket, third(libc::AF_INET as u64, 132), NO_PROTOCOL),
+        (libc::SYS_socket, internet(libc::AF_INET6, libc::SOCK_STREAM, 0), ALLOW),
+        (
+            libc::SYS_socket,
+            internet(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 17),
+            ALLOW,
+        ),
+        (
+            libc::SYS_socket,
+            internet(libc::AF_INET6, libc::SOCK_STREAM, 262),
+            NO_PROTOCOL,
+        ),
+        (
+            libc::SYS_socket,
+            internet(libc::AF_INET, libc::SOCK_STREAM, 132),
+            NO_PROTOCOL,
+        ),
+        // A kind that means SCTP or DCCP where no protocol is named.
+        (
+            libc::SYS_socket,
+            internet(libc::AF_INET, libc::SOCK_SEQPACKET, 0),
+            NO_PROTOCOL,
+        ),
+        (
+            libc::SYS_socket,
+            internet(libc::AF_INET, 6 | libc::SOCK_NONBLOCK, 0),
+            NO_PROTOCOL,
+        ),
         (libc::SYS_setsockopt, [3, 1, 8, 0, 0, 0], REFUSE),
         (libc::SYS_setsockopt, [3, 1, 32, 0, 0, 0], REFUSE),
         (libc::SYS_setsockopt, [3, 1, 2, 0, 0, 0], ALLOW),

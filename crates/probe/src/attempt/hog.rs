@@ -284,7 +284,7 @@ fn nameless(most: usize) -> usize {
         Ok(file)
     };
     let held: Vec<File> = (0..most).map_while(|index| one(index).ok()).collect();
-    std::thread::sleep(LONG_ENOUGH);
+    std::thread::sleep(LONG_ENOUGH * 6);
     held.len()
 }
 
@@ -300,7 +300,7 @@ fn sent(most: usize) -> io::Result<usize> {
         send_descriptor(&UnixStream::connect_addr(&address)?, &file)
     };
     let count = (0..most).take_while(|index| one(*index).is_ok()).count();
-    std::thread::sleep(LONG_ENOUGH);
+    std::thread::sleep(LONG_ENOUGH * 6);
     drop(listener);
     Ok(count)
 }

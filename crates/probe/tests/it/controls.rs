@@ -80,7 +80,8 @@ const HOGS: [(u16, &[&str], u64); 28] = [
     (162, &["netlink-queues", "2"], 16),
     (163, &["udp-queues", "2"], 16),
     (164, &["tcp-buffers", "2"], 16),
-    (165, &["pipes", "2"], 8),
+    // The kernel gives a user less room in each once there are many, and others of this user may have theirs.
+    (165, &["pipes", "2"], 2),
     (166, &["event-queues", "2"], 1),
     (167, &["page-tables", "2"], 64),
     (168, &["memory", "160"], 160),

@@ -115,13 +115,18 @@ pub struct SkipCount {
 impl Skipped {
     /// Notes one more.
     pub fn add(&mut self, path: &str, reason: SkipReason) {
+        self.add_many(path, reason, 1);
+    }
+
+    /// Several of one reason, of which `path` is the first.
+    pub fn add_many(&mut self, path: &str, reason: SkipReason, count: u64) {
         self.counts
             .entry(reason)
             .or_insert_with(|| SkipCount {
                 first: path.to_owned(),
                 count: 0,
             })
-            .count += 1;
+            .count += count;
         if self.named.len() < MAX_NAMED {
             self.named.push((path.to_owned(), reason));
         }

@@ -44,7 +44,11 @@ fn holes_are_paid_from_a_purse_of_their_own_and_keep_no_file_that_was_written() 
     sparse(&folder.path().join("endless"), 1 << 40);
     fs::write(folder.path().join("written"), vec![7; 1 << 20]).unwrap();
     let workspace = workspace(folder.path());
-    let collected = collect(&workspace, &workspace.limits());
+    let limits = CollectLimits {
+        time: Duration::from_mins(5),
+        ..workspace.limits()
+    };
+    let collected = collect(&workspace, &limits);
     let found = paths(&collected);
     assert!(found.contains(&"written"), "{found:?}");
     assert_eq!(found.len(), 2, "{found:?}");

@@ -1,6 +1,13 @@
-use std::fs::File;
+#![expect(
+    clippy::disallowed_methods,
+    reason = "processes of their own, whose descriptors nobody else changes"
+)]
 
-use super::{count, locks_in};
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+
+use super::{add_locks, count, locks_in};
+use crate::tree::unless_ending;
 
 #[test]
 fn lines_of_locks_are_counted_and_no_others() {
@@ -14,14 +21,38 @@ fn lines_of_locks_are_counted_and_no_others() {
 fn a_lock_counts_once_however_often_its_file_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    let own = [i32::try_from(std::process::id()).unwrap()];
-    let before = count(&own).unwrap();
+    // A lock of an open file, so that another process has it too: nobody else's locks are among that one's.
     let file = File::create(&path).unwrap();
-    let again: Vec<File> = (0..20).map(|_| File::open(&path).unwrap()).collect();
-    rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    assert_eq!(count(&own).unwrap(), before + 1);
-    drop((again, file));
-    assert_eq!(count(&own).unwrap(), before);
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let same = || Stdio::from(file.try_clone().unwrap());
+    let mut process = Command::new("sleep")
+        .arg("600")
+        .stdin(same())
+        .stdout(same())
+        .stderr(same())
+        .spawn()
+        .unwrap();
+    let counted = count(&[i32::try_from(process.id()).unwrap()]);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!(counted.unwrap(), 1);
+}
+
+#[test]
+fn a_thread_that_has_ended_is_gone_and_any_other_must_be_looked_at() {
+    let refused = || -> std::io::Result<()> { Err(std::io::ErrorKind::PermissionDenied.into()) };
+    let mut process = Command::new("true").spawn().unwrap();
+    let task = std::path::PathBuf::from(format!("/proc/{0}/task/{0}", process.id()));
+    // Nobody has asked how it ended, so it is still there.
+    while !fs::read_to_string(task.join("stat")).unwrap().contains(") Z ") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(unless_ending(&task, refused()).unwrap().is_none());
+    add_locks(&task, &mut 0).unwrap();
+    process.wait().unwrap();
+    assert!(unless_ending(&task, refused()).unwrap().is_none());
+    let own = std::path::Path::new("/proc/thread-self");
+    unless_ending(own, refused()).unwrap_err();
 }
 
 #[test]

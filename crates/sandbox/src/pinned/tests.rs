@@ -1,9 +1,71 @@
-use std::collections::HashMap;
+#![expect(
+    clippy::disallowed_methods,
+    reason = "processes of their own, whose descriptors nobody else changes"
+)]
+
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command};
 
-use super::{DeletedFiles, DescriptorOwners, DiskGrowth, Visibility, carries, has_unaccepted, mapping, netlink};
+use super::{
+    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, carries,
+    has_unaccepted, mapping, mount_of, netlink,
+};
+
+/// A process that has a file of 1 MiB open, and nobody else has; with its folder, its path and its number.
+struct Holder {
+    process: Child,
+    folder: tempfile::TempDir,
+    path: PathBuf,
+    file: FileId,
+}
+
+impl Holder {
+    fn start() -> Holder {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&vec![1; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+        let found = file.metadata().unwrap();
+        Holder {
+            process: Command::new("sleep").arg("600").stdin(file).spawn().unwrap(),
+            folder,
+            path,
+            file: (found.dev(), found.ino()),
+        }
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.process.id()).unwrap()
+    }
+
+    fn owners(&self) -> DescriptorOwners {
+        let folder = File::open(self.folder.path()).unwrap();
+        DescriptorOwners {
+            processes: vec![self.pid()],
+            mounts: HashSet::from([mount_of(folder.as_fd()).unwrap()]),
+            has_unaccepted: false,
+        }
+    }
+
+    /// The folder itself, as a place is always among those with a name.
+    fn named(&self) -> HashMap<FileId, u64> {
+        let found = fs::metadata(self.folder.path()).unwrap();
+        HashMap::from([((found.dev(), found.ino()), 4096)])
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
 
 #[test]
 fn queues_of_netlink_are_added_up() {
@@ -25,24 +87,66 @@ fn lines_of_the_kernel_are_read() {
 
 #[test]
 fn a_file_without_a_name_counts_as_long_as_it_is_open() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
-    let mut file = File::create(&path).unwrap();
-    file.write_all(&vec![1; 1 << 20]).unwrap();
-    file.sync_all().unwrap();
-    let beside = fs::metadata(folder.path()).unwrap();
-    let named = || HashMap::from([((beside.dev(), beside.ino()), 4096)]);
-    let own = DescriptorOwners {
-        processes: vec![i32::try_from(std::process::id()).unwrap()],
-        has_unaccepted: false,
+    let mut holder = Holder::start();
+    let mut deleted = DeletedFiles::default();
+    let nothing = DeletedBytes {
+        bytes: 0,
+        visibility: Visibility::Complete,
+    };
+    assert_eq!(deleted.count(&holder.owners(), holder.named(), 0), nothing);
+    fs::remove_file(&holder.path).unwrap();
+    let held = deleted.count(&holder.owners(), holder.named(), 0);
+    assert!(
+        held.bytes >= 1 << 20 && held.visibility == Visibility::Complete,
+        "{held:?}"
+    );
+    holder.process.kill().unwrap();
+    holder.process.wait().unwrap();
+    assert_eq!(deleted.count(&holder.owners(), holder.named(), 0), nothing);
+}
+
+/// As an ordinary user sees the files of our own child in a sandbox.
+#[test]
+fn where_files_are_only_told_those_with_a_name_are_seen_and_others_are_not() {
+    let holder = Holder::start();
+    let task = PathBuf::from(format!("/proc/{0}/task/{0}", holder.pid()));
+    let owners = holder.owners();
+    // It may have inherited files of tests that run beside this one.
+    let open = fs::read_dir(task.join("fd")).unwrap();
+    let open = open.map(|entry| fs::metadata(entry.unwrap().path()).unwrap());
+    let mut named: HashMap<FileId, u64> = open.map(|found| ((found.dev(), found.ino()), 0)).collect();
+    named.remove(&holder.file);
+    let visibility = |named: &HashMap<FileId, u64>| {
+        let mut scan = DescriptorScan::new(&owners, named);
+        assert!(scan.add_told_files(&task));
+        scan.visibility
+    };
+    assert_eq!(visibility(&named), Visibility::Partial);
+    named.insert(holder.file, 1 << 20);
+    assert_eq!(visibility(&named), Visibility::Complete);
+}
+
+#[test]
+fn what_was_there_counts_as_held_only_when_not_everything_is_seen_twice_in_a_row() {
+    let (kept, gone) = ((1, 1), (1, 2));
+    let owners = |has_unaccepted: bool| DescriptorOwners {
+        processes: Vec::new(),
+        mounts: HashSet::new(),
+        has_unaccepted,
     };
     let mut deleted = DeletedFiles::default();
-    let before = deleted.count(&own, named(), 0).bytes;
-    fs::remove_file(&path).unwrap();
-    let open = deleted.count(&own, named(), 0).bytes;
-    assert!(open >= before + (1 << 20), "{before} {open}");
-    drop(file);
-    assert!(deleted.count(&own, named(), 0).bytes < open);
+    let mut count = |has_unaccepted: bool, named: &[FileId]| {
+        let named = named.iter().map(|file| (*file, 100)).collect();
+        deleted.count(&owners(has_unaccepted), named, 0).bytes
+    };
+    assert_eq!(count(false, &[kept, gone]), 0);
+    assert_eq!(count(true, &[kept]), 0);
+    assert_eq!(count(true, &[kept]), 100);
+    assert_eq!(count(true, &[kept, gone]), 0);
+    assert_eq!(count(true, &[kept]), 100);
+    assert_eq!(count(false, &[kept]), 0);
+    assert_eq!(count(true, &[kept]), 0);
+    assert_eq!(count(true, &[kept]), 0);
 }
 
 #[test]

@@ -343,10 +343,17 @@ impl<'a> Batch<'a> {
 
     /// Removes a part of what was kept long enough, and writes down what goes.
     fn prune(&mut self, what: Prune) -> Step<Pruned> {
-        let Some((event, pruned)) = pruning::remove(self.connection, what)? else {
-            return Ok(Ok(Pruned::default()));
+        self.connection.execute_batch("SAVEPOINT prune")?;
+        let removed = match pruning::remove(self.connection, what)? {
+            Some((event, pruned)) => self.record(&event)?.map(|_| pruned),
+            None => Ok(Pruned::default()),
         };
-        Ok(self.record(&event)?.map(|_| pruned))
+        if removed.is_err() {
+            // Nothing goes without a record of it.
+            self.connection.execute_batch("ROLLBACK TO prune")?;
+        }
+        self.connection.execute_batch("RELEASE prune")?;
+        Ok(removed)
     }
 
     fn stop(&mut self, target: Target, by: Principal) -> Step<Vec<(SessionId, Option<LeaseId>)>> {

@@ -10,6 +10,8 @@ use crate::prune::{Prune, Pruned};
 
 /// Sessions that are removed in one commit: others wait for it.
 const AT_ONCE: i64 = 100;
+/// Bytes of records that are removed in one commit, and those of the session that goes beyond.
+const BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// Sessions that are over, keep no files and were last used long enough ago; and those that consist of one record. An id begins with
 /// the time at which it was made, so no younger one is looked at.
@@ -38,11 +40,14 @@ pub(super) fn remove(connection: &Connection, what: Prune) -> Result<Option<(Eve
         pruned.sessions += 1;
         pruned.records += records;
         pruned.bytes += bytes;
+        if pruned.bytes >= BYTES_AT_ONCE {
+            break;
+        }
     }
     if sessions.is_empty() {
         return Ok(None);
     }
-    pruned.more = signed(pruned.sessions) == AT_ONCE;
+    pruned.more = signed(pruned.sessions) == AT_ONCE || pruned.bytes >= BYTES_AT_ONCE;
     for PrunedSession { session, .. } in &sessions {
         remove_session(connection, *session, record)?;
     }

@@ -69,6 +69,15 @@ fn refusals_are_events_a_hundred_times_and_then_counted() {
 }
 
 #[test]
+fn a_name_that_is_our_word_for_many_hides_no_other() {
+    let mut tally = RefusalTally::default();
+    for _ in 0..200 {
+        tally.add("other", "net.denied", "net.allowlist");
+    }
+    assert!(tally.add("evil.example", "net.denied", "net.allowlist"));
+}
+
+#[test]
 fn a_skill_counts_with_whoever_called_it() {
     let counts = CallCounts::default();
     let (parent, child) = (ExecutionId::generate().unwrap(), ExecutionId::generate().unwrap());
