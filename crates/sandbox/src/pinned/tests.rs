@@ -5,11 +5,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use super::{
     DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, carries,
@@ -32,8 +32,20 @@ impl Holder {
         file.write_all(&vec![1; 1 << 20]).unwrap();
         file.sync_all().unwrap();
         let found = file.metadata().unwrap();
+        let mut process = Command::new("sh")
+            .args(["-c", "echo ready; read _"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        // Before, it has files of its own open for a moment.
+        let mut ready = String::new();
+        BufReader::new(process.stdout.take().unwrap())
+            .read_line(&mut ready)
+            .unwrap();
         Holder {
-            process: Command::new("sleep").arg("600").stdin(file).spawn().unwrap(),
+            process,
             folder,
             path,
             file: (found.dev(), found.ino()),
