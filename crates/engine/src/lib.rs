@@ -30,7 +30,6 @@ mod replay;
 mod report;
 mod request;
 mod resume;
-mod reveal;
 mod rules;
 pub mod run;
 mod runs;

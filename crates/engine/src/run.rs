@@ -11,9 +11,7 @@ use std::sync::Arc;
 use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{Access, Fs, PiiMode, Policy, RelPath, Secrets};
-use ringfence_sandbox::{
-    Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict,
-};
+use ringfence_sandbox::{Collected, Door, Emit, Ended, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict};
 
 use crate::asker::{Asker, Code};
 use crate::attempt::{Attempt, AttemptKind, Company, Over, Ran};
@@ -256,7 +254,7 @@ impl Engine {
             report::strayed(&mut execution, &diverged);
         }
         let policy = keeper.map_or_else(|| session.policy_now(), |keeper| keeper.pass().policy());
-        self.over_as_shown(session, &policy, request, (ended, execution, &collected))
+        self.over_as_shown(session, &policy, request.reader, (ended, execution))
             .await
     }
 
@@ -265,18 +263,11 @@ impl Engine {
         &self,
         session: &Session,
         policy: &Policy,
-        request: &RunCode,
-        (ended, mut execution, collected): (Ended, Execution, &Collected),
+        reader: Reader,
+        (ended, execution): (Ended, Execution),
     ) -> Result<Ran, RunError> {
-        if let Out::Folder { .. } = &request.out {
-            execution.left_behind = collected.left_behind();
-        }
         let outcome = Outcome::of(&execution);
-        let (mut execution, output) = self.shown(session, policy, request.reader, execution).await?;
-        if let Out::Folder { path, .. } = &request.out {
-            // Not a part of the outcome, which is the program's own: a replay has no such folder.
-            report::fail_not_overwritten(&mut execution, &collected.skipped, path);
-        }
+        let (execution, output) = self.shown(session, policy, reader, execution).await?;
         Ok(Ran::Over(Box::new(Over {
             ended,
             outcome,
@@ -408,7 +399,7 @@ impl Engine {
         let who = session.principal;
         let (workspace, mut collected) = self.host_work.collect(who, sandbox, before, wanted).await?;
         match &request.out {
-            Out::Folder { .. } => {}
+            Out::Folder(_) => {}
             Out::Kept(_) => {
                 collected.skipped = missed(
                     &collected.skipped,
@@ -419,23 +410,25 @@ impl Engine {
         }
         self.record_withheld(session, report::withheld(&collected)).await?;
         let to = match &request.out {
-            Out::Folder { path, existing } => (path.as_path(), *existing),
-            Out::Kept(path) if !collected.files.is_empty() => {
-                self.note_folder(path)?;
-                (path.as_path(), Existing::Overwrite)
+            Out::Folder(to) => to,
+            Out::Kept(to) if !collected.files.is_empty() => {
+                self.note_folder(to)?;
+                to
             }
             Out::Nowhere | Out::Kept(_) => return Ok(collected),
         };
         self.record_files(session, &collected).await?;
-        let outcomes = self.host_work.copy_out(who, &workspace, &collected, to).await?;
-        let (skipped, written) = collected.drop_uncopied(&outcomes);
-        if !skipped.is_empty() {
-            self.record_withheld(session, report::left_behind(&skipped, |_| true))
+        let late = self.host_work.copy_out(who, &workspace, &collected, to).await?;
+        if !late.is_empty() {
+            self.record_withheld(session, report::left_behind(&late, |_| true))
                 .await?;
-            collected.skipped.add_all(&skipped);
+            // Once there is no time, nothing more is copied: the last of them.
+            let copied = (collected.files.len() as u64).saturating_sub(late.total());
+            collected.files.truncate(usize::try_from(copied).unwrap_or(usize::MAX));
+            collected.skipped.add_all(&late);
         }
         if request.reader == Reader::Owner {
-            self.reveal_files(session, &written, to.0).await?;
+            self.reveal_files(session, &collected, to).await?;
         }
         Ok(collected)
     }

@@ -23,7 +23,6 @@ mod outlet;
 mod own;
 mod pass;
 mod person;
-mod plain_words;
 mod process;
 mod refusal;
 mod screen;

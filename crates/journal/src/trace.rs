@@ -169,7 +169,6 @@ impl Spans {
             | Kind::ExecutionResumed { .. }
             | Kind::DataHidden { .. }
             | Kind::DataRevealed { .. }
-            | Kind::AliasRevealed { .. }
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::EgressStarted { .. }

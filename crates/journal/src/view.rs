@@ -245,7 +245,6 @@ impl SessionSummary {
             Kind::ServerUsed { .. }
             | Kind::DataHidden { .. }
             | Kind::DataRevealed { .. }
-            | Kind::AliasRevealed { .. }
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::WorkspaceOpened { .. }
@@ -392,7 +391,6 @@ impl ExecutionSummary {
             | Kind::ServerUsed { .. }
             | Kind::DataHidden { .. }
             | Kind::DataRevealed { .. }
-            | Kind::AliasRevealed { .. }
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::PolicyChanged { .. }

@@ -20,7 +20,7 @@ use crate::settings::servers::Chosen;
 mod replay;
 mod show;
 mod standing;
-pub(super) mod workspace;
+mod workspace;
 
 /// How long `stop` waits for a session to be closed.
 const PATIENCE: Duration = Duration::from_secs(5);

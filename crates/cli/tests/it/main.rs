@@ -34,6 +34,5 @@ mod skills;
 mod token;
 mod tools;
 mod types;
-mod values;
 mod vault;
 mod workspaces;

@@ -10,7 +10,6 @@
 mod book;
 mod data;
 mod desk;
-mod discovery;
 mod harness;
 mod hostile;
 mod http;

@@ -72,7 +72,6 @@ pub(super) fn changes(event: &Event) -> bool {
         | Kind::ApprovalAsked { .. }
         | Kind::DataHidden { .. }
         | Kind::DataRevealed { .. }
-        | Kind::AliasRevealed { .. }
         | Kind::DataCapped { .. }
         | Kind::ToolDrifted { .. }
         | Kind::EgressStarted { .. }
@@ -142,7 +141,6 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         | Kind::ApprovalAsked { .. }
         | Kind::DataHidden { .. }
         | Kind::DataRevealed { .. }
-        | Kind::AliasRevealed { .. }
         | Kind::DataCapped { .. }
         | Kind::ToolDrifted { .. }
         | Kind::EgressStarted { .. }
