@@ -3,6 +3,7 @@
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::catalog::Catalog;
 use crate::detail::{Detail, Shown};
 use crate::fields::cut;
 use crate::language::Language;
@@ -13,6 +14,8 @@ use crate::words::{grams, words};
 
 /// The most tools of one answer.
 const TOOLS: usize = 50;
+/// A program may call one unknown tool after the other: no more names than these are compared for each.
+const MAX_COMPARED: usize = 1000;
 /// Names suggested for one that is unknown.
 const SUGGESTIONS: usize = 3;
 /// How alike a suggestion must be, of 1.
@@ -95,13 +98,36 @@ impl View<'_> {
     }
 }
 
+impl Catalog {
+    /// The names of the tools that `shown` lets through which are most like one that is not there: those of the server that was
+    /// named, or of all servers where there is no such server.
+    pub fn nearest(&self, server: &str, tool: &str, shown: impl Fn(&&Tool) -> bool) -> Vec<String> {
+        let entry = self
+            .servers()
+            .iter()
+            .find(|entry| entry.server == server || entry.ident == server);
+        let tools = entry.map_or(0..self.tools().len(), |entry| entry.tools.clone());
+        let tools = self.tools().get(tools).unwrap_or_default().iter();
+        let tools = tools.take(MAX_COMPARED).filter(shown);
+        let asked = (shape(cut(server, NAME)), shape(cut(tool, NAME)));
+        most_alike(tools.map(|tool| {
+            let likeness = overlap(&asked.1, &shape(tool.short()));
+            let servers = overlap(&asked.0, &shape(tool.server()));
+            // The name of the tool tells; that of the server only decides between equals.
+            let likeness = if likeness < NEAR { 0.0 } else { likeness + servers };
+            (likeness, tool.name.as_str())
+        }))
+    }
+}
+
 /// The names most like `name`, by the grams they share.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let asked = shape(cut(name, NAME));
-    let mut near: Vec<(f32, &str)> = names
-        .map(|other| (overlap(&asked, &shape(other)), other))
-        .filter(|(likeness, _)| *likeness >= NEAR)
-        .collect();
+    most_alike(names.map(|other| (overlap(&asked, &shape(other)), other)))
+}
+
+fn most_alike<'a>(names: impl Iterator<Item = (f32, &'a str)>) -> Vec<String> {
+    let mut near: Vec<(f32, &str)> = names.filter(|(likeness, _)| *likeness >= NEAR).collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(other.1)));
     near.into_iter()
         .take(SUGGESTIONS)

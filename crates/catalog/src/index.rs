@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::actions::Effect;
 use crate::catalog::Catalog;
 use crate::fields::{FIELDS, Field, HEAD, cut, texts};
-use crate::parameters::{FIELD_WEIGHTS, LENGTH, SATURATION};
-use crate::words::{Stems, grams, words};
+use crate::parameters::{FIELD_WEIGHTS, LENGTH, SATURATION, WIDE};
+use crate::tool::Tool;
+use crate::words::{Stems, grams, measured_words, words};
 
 /// One tool in a list of those that have a word: its place in the catalog and what the word is worth there.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +32,11 @@ pub struct Index {
     pub(crate) sayings: Vec<Sayings>,
     /// The place of each tool's server.
     pub(crate) servers: Vec<u32>,
+    /// What each tool does to the world.
+    pub(crate) effects: Vec<Effect>,
+    /// The stems of each tool's own name, and the tools that each of those names.
+    pub(crate) names: Vec<Vec<String>>,
+    named: HashMap<String, Vec<u32>>,
     pub(crate) fingerprint: [u8; 8],
     /// How long fields are on average.
     average: [f32; FIELDS],
@@ -62,6 +69,7 @@ impl Index {
                 servers[tool] = place;
                 let tool = &catalog.tools()[tool];
                 builder.add(&texts(tool, &entry.description));
+                builder.name(tool);
                 hasher.update(tool.name.as_str().as_bytes());
                 hasher.update(tool.digest.to_string().as_bytes());
             }
@@ -78,6 +86,11 @@ impl Index {
             .and_then(|number| self.words.get(number as usize))
             .map(Vec::as_slice)
             .unwrap_or_default()
+    }
+
+    /// The tools that have this stem in their names, in order.
+    pub(crate) fn named(&self, stem: &str) -> &[u32] {
+        self.named.get(stem).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The tools that have this gram, and how rare it is.
@@ -101,9 +114,13 @@ struct Read {
 struct Builder {
     terms: HashMap<String, u32>,
     keys: HashMap<u64, u32>,
+    /// Whether each gram is of a word of a script that writes no spaces.
+    wide: Vec<bool>,
     /// Every word seen, as it was written: most are seen again, and stemming is slow.
     seen: HashMap<String, Option<u32>>,
     read: Vec<Read>,
+    effects: Vec<Effect>,
+    names: Vec<Vec<String>>,
 }
 
 impl Builder {
@@ -116,21 +133,25 @@ impl Builder {
         let mut own_grams: HashMap<u32, f32> = HashMap::new();
         for (field, text) in texts {
             let place = *field as usize;
-            words(text, |word| {
+            measured_words(text, |word, length| {
                 let Some(term) = self.term(&stems, word) else { return };
                 counts.entry(term).or_default()[place] += 1.0;
-                read.lengths[place] += 1.0;
-                if field.is_own() {
+                read.lengths[place] += length;
+                if field.is_own() && length > 0.0 {
                     *own_words.entry(term).or_default() += field.times();
                 }
             });
             if field.times() > 0.0 {
-                words(cut(text, HEAD), |word| {
+                measured_words(cut(text, HEAD), |word, length| {
+                    let wide = length == 0.0;
                     grams(word, |key| {
                         let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
                         let gram = *self.keys.entry(key).or_insert(next);
+                        if gram == next {
+                            self.wide.push(wide);
+                        }
                         *shapes.entry(gram).or_default() += field.times();
-                        if field.is_own() {
+                        if field.is_own() && !wide {
                             *own_grams.entry(gram).or_default() += field.times();
                         }
                     });
@@ -142,6 +163,14 @@ impl Builder {
         read.own_words = sorted(own_words);
         read.own_grams = sorted(own_grams);
         self.read.push(read);
+    }
+
+    fn name(&mut self, tool: &Tool) {
+        let stems = Stems::new();
+        let mut name = Vec::new();
+        words(tool.short(), |word| name.extend(stems.term(word)));
+        self.effects.push(Effect::of(tool, &stems));
+        self.names.push(name);
     }
 
     fn term(&mut self, stems: &Stems, word: &str) -> Option<u32> {
@@ -190,7 +219,7 @@ impl Builder {
                 posting.worth = idf * posting.worth * (SATURATION + 1.0) / (posting.worth + SATURATION);
             }
         }
-        let lengths = gram_lengths(&shapes, &gram_idf, self.read.len());
+        let lengths = gram_lengths(&shapes, &gram_idf, &self.wide, self.read.len());
         for (list, idf) in shapes.iter_mut().zip(&gram_idf) {
             for posting in list {
                 posting.worth *= idf / lengths[posting.tool as usize];
@@ -200,7 +229,16 @@ impl Builder {
             words: unit(&read.own_words, &word_idf),
             grams: unit(&read.own_grams, &gram_idf),
         });
+        let mut named: HashMap<String, Vec<u32>> = HashMap::new();
+        for (tool, name) in (0u32..).zip(&self.names) {
+            for stem in name {
+                named.entry(stem.clone()).or_default().push(tool);
+            }
+        }
         Index {
+            effects: self.effects,
+            names: self.names,
+            named,
             stems: Stems::new(),
             sayings: sayings.collect(),
             terms: self.terms,
@@ -250,11 +288,12 @@ fn weight(counts: &[f32; FIELDS], lengths: &[f32; FIELDS], average: &[f32; FIELD
     sum
 }
 
-fn gram_lengths(shapes: &[Vec<Posting>], idf: &[f32], tools: usize) -> Vec<f32> {
+fn gram_lengths(shapes: &[Vec<Posting>], idf: &[f32], wide: &[bool], tools: usize) -> Vec<f32> {
     let mut lengths = vec![0.0f32; tools];
-    for (list, idf) in shapes.iter().zip(idf) {
+    for ((list, idf), wide) in shapes.iter().zip(idf).zip(wide) {
+        let part = if *wide { WIDE } else { 1.0 };
         for posting in list {
-            lengths[posting.tool as usize] += (posting.worth * idf).powi(2);
+            lengths[posting.tool as usize] += part * (posting.worth * idf).powi(2);
         }
     }
     lengths.iter().map(|sum| sum.sqrt().max(f32::EPSILON)).collect()

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use crate::glossary;
 use crate::words::Stems;
 
 /// Words that say nothing of what a tool does. Verbs of asking belong here, verbs of doing do not.
@@ -41,7 +42,9 @@ const SYNONYMS: &[&str] = &[
     "word docx document paragraph",
     "price cost quote",
     "stock share equity ticker",
-    "finance financial income earnings balance",
+    "finance financial economic economy income earnings balance",
+    "llm ai gpt chatbot artificial intelligence",
+    "technology tech digital electronics gadget",
     "crypto cryptocurrency bitcoin coin btc eth",
     "currency exchange forex",
     "weather forecast temperature climate",
@@ -85,7 +88,7 @@ const SYNONYMS: &[&str] = &[
     "company business organization corporation",
     "drug medicine medication",
     "disease condition symptom medical health clinical trial",
-    "game player gaming match",
+    "game player gaming match character",
     "random pick choose lottery",
     "domain dns whois",
     "scan recon reconnaissance vulnerability",
@@ -159,7 +162,6 @@ static LIKE: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     }
     like
 });
-static GLOSSES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| crate::glossary::CHINESE.iter().copied().collect());
 
 /// Whether a word says nothing.
 pub(crate) fn is_stop(word: &str) -> bool {
@@ -179,20 +181,21 @@ pub(crate) fn ending(ending: &str) -> Option<&'static str> {
         .map(|(_, words)| *words)
 }
 
-/// The English words for the Chinese ones in `run`, the longest first.
-pub(crate) fn gloss(run: &str, word: &mut impl FnMut(&str)) {
+/// The English words for the Chinese ones in `run`, the longest first, each with its part of the Chinese word.
+pub(crate) fn gloss(run: &str, word: &mut impl FnMut(&str, f32)) {
     let chars: Vec<(usize, char)> = run.char_indices().collect();
     let mut place = 0;
     while let Some((start, _)) = chars.get(place) {
-        let found = (1..=4usize).rev().find_map(|length| {
+        let found = (1..=glossary::MAX_CHARS).rev().find_map(|length| {
             let end = chars.get(place + length).map_or(run.len(), |(end, _)| *end);
             (place + length <= chars.len())
-                .then(|| GLOSSES.get(run.get(*start..end)?))
+                .then(|| glossary::english(run.get(*start..end)?))
                 .flatten()
-                .map(|words| (length, *words))
+                .map(|words| (length, words))
         });
         if let Some((length, words)) = found {
-            words.split(' ').for_each(&mut *word);
+            let part = words.split(' ').fold(0.0, |sum, _| sum + 1.0_f32).recip();
+            words.split(' ').for_each(|one| word(one, part));
             place += length;
         } else {
             place += 1;

@@ -4,6 +4,7 @@
 //! bounded. This crate does not know how a tool is called, and touches neither networks nor files.
 #![forbid(unsafe_code)]
 
+mod actions;
 mod catalog;
 mod check;
 mod cursor;

@@ -1,12 +1,79 @@
 //! A question in plain words, made ready for the index: links and paths become words for what they are, and a question that
 //! asks for several things falls into clauses.
 
+use crate::actions::is_write;
 use crate::lexicon;
+use crate::words::Stems;
 
 /// Characters of a question that are read; the rest is not part of it.
-const LONGEST: usize = 2_000;
-/// Clauses of a question that are looked at.
-const CLAUSES: usize = 6;
+const MAX_CHARS: usize = 8_000;
+/// Clauses of a question that are looked up by themselves; neighbours share one where there are more.
+const MAX_CLAUSES: usize = 12;
+/// Words before a comma that may be no more than a connective.
+const MAX_CONNECTIVE_WORDS: usize = 4;
+/// Words after a negation that it may be about.
+const NEGATED_WORDS: usize = 2;
+
+/// Words that join what is asked and ask for nothing themselves.
+const CONNECTIVES: &[&str] = &[
+    "additionally",
+    "afterward",
+    "afterwards",
+    "besides",
+    "consequently",
+    "eventually",
+    "finally",
+    "firstly",
+    "furthermore",
+    "hence",
+    "however",
+    "kindly",
+    "lastly",
+    "meanwhile",
+    "moreover",
+    "secondly",
+    "subsequently",
+    "therefore",
+    "thirdly",
+    "thus",
+];
+
+/// Words that are connectives only with a comma or a colon after them, alone or among stop words: `In the end,`.
+const CONNECTIVES_BEFORE_A_COMMA: &[&str] = &[
+    "addition",
+    "case",
+    "conclusion",
+    "course",
+    "done",
+    "end",
+    "first",
+    "last",
+    "next",
+    "ok",
+    "okay",
+    "otherwise",
+    "result",
+    "second",
+    "step",
+    "thanks",
+    "third",
+];
+
+/// Words after which a verb is what is not wanted.
+const NEGATIONS: &[&str] = &[
+    "not",
+    "never",
+    "without",
+    "don't",
+    "dont",
+    "doesn't",
+    "didn't",
+    "can't",
+    "cannot",
+    "won't",
+    "shouldn't",
+    "mustn't",
+];
 
 /// After these, `and` begins another thing to do.
 const VERBS: &[&str] = &[
@@ -90,26 +157,113 @@ pub(crate) struct Question {
 
 impl Question {
     pub(crate) fn read(text: &str) -> Question {
-        let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+        let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(end, _)| end);
         let text = text.get(..end).unwrap_or_default();
-        let clauses: Vec<String> = clauses(text)
-            .iter()
-            .map(|clause| typed(clause))
-            .filter(|clause| clause.chars().any(char::is_alphanumeric))
-            .take(CLAUSES)
-            .collect();
+        let words = asking_words(text);
+        let mut clauses: Vec<String> = Vec::new();
+        for clause in clauses_of(&words).iter().map(|clause| typed(clause)) {
+            if says_something(&clause) && !clauses.contains(&clause) {
+                clauses.push(clause);
+            }
+        }
         Question {
-            whole: typed(text),
-            clauses: if clauses.len() > 1 { clauses } else { Vec::new() },
+            whole: typed(&words),
+            clauses: if clauses.len() > 1 {
+                joined(&clauses)
+            } else {
+                Vec::new()
+            },
         }
     }
 }
 
-/// The words of `text`, with links and paths as what they are.
-fn typed(text: &str) -> String {
+/// At most so many clauses as are looked up: neighbours are joined, as evenly as can be, so that the end of a long question counts
+/// as much as its beginning.
+fn joined(clauses: &[String]) -> Vec<String> {
+    let number = clauses.len().min(MAX_CLAUSES);
+    let bound = |place: usize| place * clauses.len() / number.max(1);
+    (0..number)
+        .map(|place| {
+            let some = clauses.get(bound(place)..bound(place + 1));
+            some.unwrap_or_default().join(" ")
+        })
+        .collect()
+}
+
+/// Whether a clause has a word that a tool could be found by.
+fn says_something(clause: &str) -> bool {
+    let stems = Stems::new();
+    let mut says = false;
+    crate::words::words(clause, |word| says |= stems.term(word).is_some());
+    says
+}
+
+/// The words of `text` without its connectives, and without verbs that it says are not wanted.
+fn asking_words(text: &str) -> Vec<&str> {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '。' | '；' | '！' | '？');
+    let all: Vec<&str> = text
+        .split_inclusive(ends)
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let stems = Stems::new();
+    let mut words: Vec<&str> = Vec::with_capacity(all.len());
+    let mut place = 0;
+    let mut negated = 0usize;
+    while let Some(word) = all.get(place) {
+        let begins = words.last().is_none_or(|last| ends_sentence(last));
+        let skipped = if begins { connective(&all[place..]) } else { 0 };
+        if skipped > 0 {
+            place += skipped;
+            continue;
+        }
+        let this = bare(word);
+        let is_unwanted = negated > 0 && is_write(&stems.stem(&this));
+        let is_connective = CONNECTIVES.contains(&this.as_str());
+        negated = if NEGATIONS.contains(&this.as_str()) {
+            NEGATED_WORDS
+        } else {
+            negated.saturating_sub(1)
+        };
+        if !(is_unwanted || is_connective) {
+            words.push(word);
+        } else if ends_sentence(word) {
+            words.push(".");
+        }
+        place += 1;
+    }
+    words
+}
+
+/// How many of the first words are a connective with its comma: `Finally,`, `After that,`, `In the end,`.
+fn connective(words: &[&str]) -> usize {
+    let head = words.iter().take(MAX_CONNECTIVE_WORDS);
+    let Some(comma) = head.clone().position(|word| word.ends_with([',', ':', '，', '：'])) else {
+        return 0;
+    };
+    let is_connective = |word: &&str| {
+        let word = bare(word);
+        CONNECTIVES.contains(&word.as_str())
+            || CONNECTIVES_BEFORE_A_COMMA.contains(&word.as_str())
+            || word.chars().all(|c| c.is_ascii_digit())
+            || lexicon::is_stop(&word)
+    };
+    if head.take(comma + 1).all(is_connective) {
+        comma + 1
+    } else {
+        0
+    }
+}
+
+fn ends_sentence(word: &str) -> bool {
+    word.ends_with(['.', '!', '?', ';', '。', '；', '！', '？'])
+}
+
+/// These words, with links and paths as what they are.
+fn typed(text: &[&str]) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut saving = false;
-    for word in text.split_whitespace() {
+    for word in text {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~'));
         let lower = bare.to_lowercase();
         if lower.starts_with("http://") || lower.starts_with("https://") || lower.starts_with("www.") {
@@ -145,10 +299,9 @@ fn path(word: &str) -> Option<&'static str> {
     }
 }
 
-/// `text` cut at the ends of sentences and where `and` or `then` begins another thing to do.
-fn clauses(text: &str) -> Vec<String> {
+/// The words cut at the ends of sentences and where `and` or `then` begins another thing to do.
+fn clauses_of<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
     let mut clauses = vec![Vec::new()];
-    let words: Vec<&str> = text.split_whitespace().collect();
     for (place, word) in words.iter().enumerate() {
         let next = words.get(place + 1).map(|next| bare(next)).unwrap_or_default();
         let this = bare(word);
@@ -163,17 +316,13 @@ fn clauses(text: &str) -> Vec<String> {
         } else if let Some(last) = clauses.last_mut() {
             last.push(*word);
         }
-        let ends = word.ends_with(['.', '!', '?', ';', '。', '；', '！', '？'])
-            || word.ends_with(',') && VERBS.contains(&next.as_str());
+        let ends = ends_sentence(word) || word.ends_with(',') && VERBS.contains(&next.as_str());
         if ends {
             clauses.push(Vec::new());
         }
     }
+    clauses.retain(|clause| !clause.is_empty());
     clauses
-        .into_iter()
-        .filter(|clause| !clause.is_empty())
-        .map(|clause| clause.join(" "))
-        .collect()
 }
 
 fn bare(word: &str) -> String {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use crate::actions::AskedActions;
 use crate::index::Index;
 use crate::lexicon;
 use crate::parameters::{CLAUSES, SERVER, SPELLING, SYNONYM, WORDS};
@@ -34,13 +35,18 @@ pub(crate) fn score(parts: &[Seen<'_>], question: &Question) -> Scores {
             *score = (1.0 - CLAUSES) * *score + CLAUSES * best;
         }
     }
-    let mut rest = scores.as_mut_slice();
+    each_part(parts, &mut scores, Index::lift);
+    scores
+}
+
+/// The scores of each part with its index.
+fn each_part(parts: &[Seen<'_>], scores: &mut [f32], change: impl Fn(&Index, &mut [f32])) {
+    let mut rest = scores;
     for (index, visible) in parts {
         let (own, others) = rest.split_at_mut(visible.len().min(rest.len()));
-        index.lift(own);
+        change(index, own);
         rest = others;
     }
-    scores
 }
 
 fn fused(parts: &[Seen<'_>], text: &str) -> Scores {
@@ -49,7 +55,9 @@ fn fused(parts: &[Seen<'_>], text: &str) -> Scores {
     };
     let mut all: HashMap<String, f32> = HashMap::new();
     let mut shapes: HashMap<u64, f32> = HashMap::new();
+    let mut asked: Vec<String> = Vec::new();
     words(text, |word| {
+        asked.push(first.stems.stem(word));
         if let Some(stem) = first.stems.term(word) {
             *all.entry(stem).or_default() += 1.0;
             grams(word, |key| *shapes.entry(key).or_default() += 1.0);
@@ -64,6 +72,8 @@ fn fused(parts: &[Seen<'_>], text: &str) -> Scores {
     for (score, more) in scores.iter_mut().zip(spelling) {
         *score += more;
     }
+    let asked = AskedActions::new(&all, &asked);
+    each_part(parts, &mut scores, |index, own| index.weigh_actions(own, &asked));
     scores
 }
 
@@ -125,6 +135,9 @@ impl Index {
 
     /// How alike two tools are, from 0 to 1, by what they say of themselves.
     pub(crate) fn likeness(&self, one: usize, other: usize) -> f32 {
+        if self.are_opposite(one, other) {
+            return 0.0;
+        }
         let (one, other) = (&self.sayings[one], &self.sayings[other]);
         f32::midpoint(dot(&one.words, &other.words), dot(&one.grams, &other.grams))
     }

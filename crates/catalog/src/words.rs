@@ -12,6 +12,12 @@ const GRAM: usize = 4;
 /// The words of `text` in lower case, each once for every time it stands there: `getUserName` and `get_user_name` are three.
 /// Runs of Han and kana become pairs of neighbours, and the English words that the glossary has for them.
 pub(crate) fn words(text: &str, mut word: impl FnMut(&str)) {
+    measured_words(text, |one, _| word(one));
+}
+
+/// The same, each with how much of the text's length it is: a word is one, and so are the English words for a Chinese one together;
+/// the pairs, which overlap and stand beside those, are none.
+pub(crate) fn measured_words(text: &str, mut word: impl FnMut(&str, f32)) {
     let mut current = String::new();
     let mut run: Vec<char> = Vec::new();
     let mut before = Shape::Other;
@@ -42,23 +48,23 @@ pub(crate) fn words(text: &str, mut word: impl FnMut(&str)) {
     end_run(&mut run, &mut word);
 }
 
-fn end_word(current: &mut String, word: &mut impl FnMut(&str)) {
+fn end_word(current: &mut String, word: &mut impl FnMut(&str, f32)) {
     if !current.is_empty() {
-        word(current);
+        word(current, 1.0);
         current.clear();
     }
 }
 
-fn end_run(run: &mut Vec<char>, word: &mut impl FnMut(&str)) {
+fn end_run(run: &mut Vec<char>, word: &mut impl FnMut(&str, f32)) {
     if run.is_empty() {
         return;
     }
     let text: String = run.iter().collect();
     if run.len() == 1 {
-        word(&text);
+        word(&text, 0.0);
     }
     for pair in run.windows(2) {
-        word(&pair.iter().collect::<String>());
+        word(&pair.iter().collect::<String>(), 0.0);
     }
     lexicon::gloss(&text, &mut *word);
     run.clear();
@@ -115,7 +121,12 @@ impl Stems {
         if single || lexicon::is_stop(word) {
             return None;
         }
-        Some(self.0.stem(word).into_owned())
+        Some(self.stem(word))
+    }
+
+    /// The stem of any word.
+    pub(crate) fn stem(&self, word: &str) -> String {
+        self.0.stem(word).into_owned()
     }
 }
 

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::fault::{self, Fault};
 
 mod approvals;
+mod data;
 mod journal;
 mod policy;
 mod serve;
@@ -17,6 +18,7 @@ mod tools;
 mod vault;
 
 pub(crate) use approvals::{ApprovalsCommand, ApprovalsList, ApprovalsShow, Approve, Deny, For, Say};
+pub(crate) use data::{DataCommand, RevealArgs};
 pub(crate) use journal::{
     AcceptLossArgs, Audit, Export, Follow, List, PruneArgs, Replay, SessionCommand, Show, StopWhat, Verify,
 };
@@ -36,7 +38,7 @@ pub(crate) use vault::VaultCommand;
 #[derive(Debug, Parser)]
 #[command(name = "ringfence", version, max_term_width = 100, propagate_version = false)]
 #[command(
-    after_help = "Try `ringfence demo` first. Exit codes of `run` and `exec`: the program's own; 124 out of time; \
+    after_help = "Try `ringfence demo` first. Exit codes of `run` and `exec`: the program's own; 2 wrong arguments; 124 out of time; \
 125 our own fault; 126 refused by policy; 127 no such program or language; 130 cancelled; 137 killed at a limit."
 )]
 pub(crate) struct Args {
@@ -90,6 +92,9 @@ pub(crate) enum Command {
     /// Saved programs with a description: list, show, save, remove, import, export
     #[command(subcommand)]
     Skills(SkillsCommand),
+    /// What stands for personal data: resolve an alias
+    #[command(subcommand)]
+    Data(DataCommand),
     /// What happened: the journal, and its chains checked
     #[command(subcommand)]
     Audit(Audit),
@@ -101,6 +106,15 @@ pub(crate) enum Command {
     Demo,
     /// Accept the `ringfence.yaml` found in a folder, as it is now
     Trust(Trust),
+    /// Print what makes a shell complete commands and flags of this program
+    #[command(
+        after_help = "bash: ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence\n\
+        zsh:  ringfence completions zsh > DIR/_ringfence, with DIR in `fpath`\n\
+        fish: ringfence completions fish > ~/.config/fish/completions/ringfence.fish"
+    )]
+    Completions(CompletionsArgs),
+    /// Print a manual page: `ringfence man | man -l -`
+    Man(ManArgs),
     /// The example of `demo` as a tool server on standard input and output
     #[command(hide = true)]
     Company,
@@ -132,10 +146,13 @@ impl Command {
             | Command::Approvals(_)
             | Command::Skills(_)
             | Command::Audit(_)
+            | Command::Data(_)
             | Command::Probe(_)
             | Command::Doctor(_)
             | Command::Demo
             | Command::Trust(_)
+            | Command::Completions(_)
+            | Command::Man(_)
             | Command::Company => Shape::Words,
         }
     }
@@ -249,9 +266,12 @@ pub(crate) struct Place {
     /// Copy a file into /workspace
     #[arg(long, value_name = "LOCAL[:NAME]")]
     pub(crate) file: Vec<PathBuf>,
-    /// Copy new and changed files of /workspace to this folder
+    /// Copy new and changed files of /workspace to this folder; files that are there already stay as they are
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// With `--out`: overwrite files that are there already
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     /// The most time it may take, such as 30s: `proc.wall_timeout`
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
@@ -299,15 +319,28 @@ pub(crate) struct Trust {
     pub(crate) folder: PathBuf,
 }
 
+/// `completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// The command that the page is about, such as `session list`; else the program
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
 /// Prints help, the version, or what is wrong with the arguments.
 pub(crate) fn answer(error: &clap::Error) -> ExitCode {
-    const USAGE: u8 = 2;
     // Nobody reads: nothing to add.
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    // A program's own code must not be mistaken for it: a program may well end with 2.
-    let runs = std::env::args_os().skip(1).any(|word| word == "run" || word == "exec");
-    ExitCode::from(if runs { fault::OURS } else { USAGE })
+    ExitCode::from(fault::USAGE)
 }

@@ -13,10 +13,13 @@ use crate::settings::Settings;
 mod approvals;
 mod audit;
 mod changes;
+mod data;
 mod demo;
 mod doctor;
+mod ids;
 mod inside;
 mod login;
+mod manual;
 mod policy;
 mod probe;
 mod run;
@@ -31,6 +34,9 @@ mod vault;
 
 /// Runs a command to its end.
 pub(crate) async fn start(command: Command, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+    if !matches!(command, Command::Company | Command::Completions(_) | Command::Man(_)) {
+        settings.close_home(printer);
+    }
     match command {
         Command::Run(run) => run::code(run, settings, printer).await,
         Command::Exec(exec) => run::program(exec, settings, printer).await,
@@ -43,11 +49,14 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
         Command::Session(session) => session::start(session, settings, printer).await,
         Command::Approvals(approvals) => approvals::start(approvals, settings, printer).await,
         Command::Skills(skills) => skills::start(skills, settings, printer).await,
+        Command::Data(data) => Box::pin(data::start(data, settings, printer)).await,
         Command::Audit(audit) => audit::start(audit, settings, printer).await,
         Command::Probe(args) => Box::pin(probe::probe(&args, settings, printer)).await,
         Command::Doctor(machine) => doctor::examine(&machine, settings, printer).await,
         Command::Demo => demo::show(settings, printer).await,
         Command::Trust(trust) => trust::accept(&trust, settings, printer),
+        Command::Completions(args) => manual::completions(args.shell, printer),
+        Command::Man(args) => manual::page(&args.command, printer),
         Command::Company => ringfence_company::serve_stdio()
             .await
             .map(|()| ExitCode::SUCCESS)

@@ -17,6 +17,8 @@ pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const CANCELLED: u8 = 130;
 /// What a shell shows for a program whose reader went away.
 const READER_GONE: u8 = 141;
+/// Arguments that cannot be read. `run` and `exec` too: nothing was run that could end with it.
+pub(crate) const USAGE: u8 = 2;
 /// A check that did not hold, where no program's own code can be meant.
 pub(crate) const NOT_HELD: u8 = 1;
 
@@ -127,7 +129,12 @@ impl From<ringfence_store::OpenError> for Fault {
         use ringfence_store::OpenError as Store;
         let fault = Fault::ours(error.code(), chain(&error)).maybe_hint(error.hint());
         match &error {
-            Store::Exposed { path, .. } => fault.hint(format!("run `chmod go-rwx {}`", path.display())),
+            Store::Exposed { path, .. } => {
+                let path = path.display();
+                fault.hint(format!(
+                    "run `chmod go-rwx {path}`, or name a folder of its own by `RINGFENCE_HOME`"
+                ))
+            }
             Store::Sink(_) => fault.hint("look at `audit.sinks` in `ringfence.yaml`"),
             _ if fault.hint.is_none() => fault.hint("choose another data folder with `RINGFENCE_HOME`"),
             Store::Folder { .. }

@@ -115,6 +115,11 @@ impl Printer {
         }
     }
 
+    /// Something that must not be missed, also by who wants to hear little.
+    pub(crate) fn warning(&self, text: &str) {
+        self.aside(&format!("warning: {}", escape::indented(text)));
+    }
+
     /// Something worth knowing for who wants to know more.
     pub(crate) fn detail(&self, text: &str) {
         if self.words.verbose > 0 {

@@ -2,9 +2,11 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::fault::Fault;
+use crate::print::Printer;
 
 pub(crate) mod config;
 pub(crate) mod rules;
@@ -28,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) plain: bool,
     /// Where traces go, as other programs of this machine are told.
     pub(crate) otlp: Option<String>,
+    /// Where a shell looks for programs.
+    search_path: Option<OsString>,
 }
 
 /// How logs look.
@@ -62,6 +66,7 @@ impl Settings {
             log: text("RINGFENCE_LOG"),
             log_format: if json { LogFormat::Json } else { LogFormat::Text },
             otlp: text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| text("OTEL_EXPORTER_OTLP_ENDPOINT")),
+            search_path: given("PATH"),
             plain: given("NO_COLOR").is_some() || text("TERM").is_some_and(|term| term == "dumb"),
         }
     }
@@ -75,7 +80,45 @@ impl Settings {
             )
             .hint("set `RINGFENCE_HOME` to a folder of your own"));
         };
-        absolute(home)
+        let home = absolute(home)?;
+        let open = std::fs::metadata(&home)
+            .ok()
+            .filter(|data| data.is_dir() && data.mode() & 0o077 != 0);
+        match open.map(|data| data.mode() & 0o777) {
+            None => Ok(home),
+            Some(mode) => Err(ringfence_store::OpenError::Exposed { path: home, mode }.into()),
+        }
+    }
+
+    /// What a shell calls this program by: its name where the search path leads to it, else where it lies.
+    pub(crate) fn own_command(&self) -> String {
+        const NAME: &str = "ringfence";
+        let Ok(own) = env::current_exe() else {
+            return NAME.to_owned();
+        };
+        let is_own = |folder: PathBuf| folder.join(NAME).canonicalize().is_ok_and(|found| found == own);
+        if self
+            .search_path
+            .as_ref()
+            .is_some_and(|path| env::split_paths(path).any(is_own))
+        {
+            return NAME.to_owned();
+        }
+        let here = env::current_dir().unwrap_or_default();
+        own.strip_prefix(here).unwrap_or(&own).display().to_string()
+    }
+
+    /// Closes a data folder that others can read, and says so. Where that fails, opening it says why.
+    pub(crate) fn close_home(&self, printer: &Printer) {
+        let Some(Ok(home)) = self.home.as_deref().map(absolute) else {
+            return;
+        };
+        if let Ok(Some(mode)) = ringfence_store::close_to_others(&home) {
+            let home = home.display();
+            printer.notice(&format!(
+                "others could read the data folder `{home}` (mode {mode:o}): it is closed to them now (mode 700)"
+            ));
+        }
     }
 
     /// The data folder, if there is a journal in it: what only looks must not make one.
@@ -87,7 +130,7 @@ impl Settings {
                 ringfence_store::check_journal_gone(&home)?;
                 let message = format!("there is no journal in `{}` yet", home.display());
                 Err(Fault::ours("store.none", message)
-                    .hint("`ringfence demo` writes a first one")
+                    .hint("the first `ringfence run` or `ringfence exec` writes one")
                     .exit(crate::fault::NOT_HELD))
             }
             // Whatever else is wrong with it, opening says better.

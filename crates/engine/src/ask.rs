@@ -34,6 +34,10 @@ pub struct Front {
 pub struct Ask {
     /// What to run.
     pub program: Program,
+    /// What the program finds as arguments.
+    pub args: Vec<String>,
+    /// What the program reads from its standard input.
+    pub stdin: Option<Vec<u8>>,
     /// Files for the workspace.
     pub files: Vec<(RelPath, Vec<u8>)>,
     /// The session to run in: its id, or a name of the caller's own that opens one; none: one that ends with the run.

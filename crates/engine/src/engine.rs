@@ -154,6 +154,7 @@ impl Engine {
             let (front, stopped) = (front.clone(), lock(&engine.stopped).take());
             Engine::attend(&engine, &front, stopped);
             Engine::attend_waiting(&engine, front.idle);
+            engine.door.spawn_indexer();
         }
         Ok(engine)
     }

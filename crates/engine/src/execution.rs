@@ -2,6 +2,7 @@
 
 use ringfence_check::Location;
 use ringfence_journal::{ExecutionId, SessionId, Status, Truncated, Usage};
+use ringfence_sandbox::LeftBehind;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -32,6 +33,9 @@ pub struct Execution {
     pub calls: Vec<CallReport>,
     /// Files that are to go out, then new and changed ones.
     pub files: Vec<FileReport>,
+    /// What did not go to the folder that files were to be copied to.
+    #[serde(skip)]
+    pub left_behind: LeftBehind,
     /// What it tried and was refused.
     pub violations: Vec<ViolationReport>,
     /// What was cut.

@@ -7,7 +7,7 @@ use ringfence_gateway::ScreenError;
 use ringfence_hygiene::{Keep, TextCap};
 use ringfence_journal::{ApprovalId, ExecutionId, Principal, SessionId};
 use ringfence_policy::RelPath;
-use ringfence_sandbox::{Language, Stop};
+use ringfence_sandbox::{Language, Stop, known_stdin};
 use ringfence_store::{ApprovalState, Approvals};
 use tokio::sync::mpsc;
 
@@ -382,9 +382,9 @@ fn request(session: &Session, ask: Ask, run: &Run) -> RunCode {
     RunCode {
         policy: Arc::clone(&session.policy),
         program: ask.program,
-        args: Vec::new(),
+        args: ask.args,
         files: ask.files.into_iter().map(input).collect(),
-        stdin: None,
+        stdin: ask.stdin.map(known_stdin),
         out: Out::Kept(run.files.clone()),
         require_hard: false,
         timeout: ask.timeout,

@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use ringfence_gateway::{TreeMemory, TreePermit};
 use ringfence_journal::Principal;
 use ringfence_policy::Glob;
-use ringfence_sandbox::{CollectLimits, Collected, Emit, Sandbox, Skipped, Workspace, folder};
+use ringfence_sandbox::{CollectLimits, Collected, CopyOutcome, Emit, Existing, Sandbox, Workspace, folder};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -188,16 +188,16 @@ impl HostWork {
         Ok((workspace, collected))
     }
 
-    /// Copies collected files to a folder; answers what there was no time for.
+    /// Copies collected files to a folder; answers what became of each.
     pub(crate) async fn copy_out(
         &self,
         who: Principal,
         workspace: &Arc<Workspace>,
         collected: &Collected,
-        to: &Path,
-    ) -> Result<Skipped, RunError> {
+        (to, existing): (&Path, Existing),
+    ) -> Result<Vec<CopyOutcome>, RunError> {
         let (workspace, files, to) = (Arc::clone(workspace), collected.files.clone(), to.to_owned());
-        let copy = move || workspace.copy_out(&files, &to, workspace.limits().time);
+        let copy = move || workspace.copy_out(&files, &to, existing, workspace.limits().time);
         Ok(self.run(who, copy).await??)
     }
 }

@@ -30,6 +30,7 @@ mod replay;
 mod report;
 mod request;
 mod resume;
+mod reveal;
 mod rules;
 pub mod run;
 mod runs;

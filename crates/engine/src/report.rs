@@ -1,10 +1,13 @@
 //! What an execution is told as: its events' parts, and the result that people and programs get.
 
+use std::path::Path;
+
 use ringfence_check::Location;
 use ringfence_gateway::Diverged;
 use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
 use ringfence_sandbox::{
-    Change, Collected, Ended, Language, Mechanism, NoPlace, Shortage, SkipCount, Skipped, SpecError, TaskKind,
+    Change, Collected, Ended, Language, LeftBehind, Mechanism, NoPlace, Shortage, SkipCount, SkipReason, Skipped,
+    SpecError, TaskKind,
 };
 use serde_json::value::RawValue;
 
@@ -262,6 +265,7 @@ fn assemble(session: &Session, judged: Judged) -> Execution {
         diagnostics: judged.diagnostics,
         calls: Vec::new(),
         files: Vec::new(),
+        left_behind: LeftBehind::default(),
         violations: Vec::new(),
         truncated: Truncated::default(),
         usage: Usage::default(),
@@ -359,6 +363,33 @@ pub(crate) fn left_behind<'a>(
         }
     })
 }
+
+/// A run whose files were not copied because others of their names are there did not do what it was asked for.
+pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped, to: &Path) {
+    let existing = skipped.counts().find(|(reason, _)| *reason == SkipReason::Exists);
+    let Some((_, left)) = existing.filter(|_| execution.exit_code == 0) else {
+        return;
+    };
+    let (first, folder) = (&left.first, to.display());
+    let message = match left.count {
+        0 | 1 => format!("`{first}` was not copied: `{folder}` has another file of that name"),
+        count => format!(
+            "`{first}` and {} more were not copied: `{folder}` has files of those names",
+            count - 1
+        ),
+    };
+    execution.status = ringfence_journal::Status::Failed;
+    execution.exit_code = NOT_COPIED;
+    execution.error = Some(ErrorReport {
+        code: "files.exist".to_owned(),
+        message,
+        hint: Some("add `--force` to overwrite, or name another folder".to_owned()),
+        rule: None,
+    });
+}
+
+/// The exit code of a run whose files did not get to where they should.
+const NOT_COPIED: i32 = 125;
 
 /// Bytes of JSON that make one token, about.
 const TOKEN: u64 = 4;

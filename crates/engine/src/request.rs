@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringfence_journal::Client;
 use ringfence_policy::{Policy, RelPath};
-use ringfence_sandbox::Language;
+use ringfence_sandbox::{Existing, Language};
 use tokio::sync::mpsc;
 
 /// Something to run once.
@@ -74,7 +74,12 @@ pub enum Out {
     /// They are named only.
     Nowhere,
     /// To a folder of the user's.
-    Folder(PathBuf),
+    Folder {
+        /// Where it is.
+        path: PathBuf,
+        /// What becomes of files of the same name there.
+        existing: Existing,
+    },
     /// To a folder of ours, which ends with this process.
     Kept(PathBuf),
 }

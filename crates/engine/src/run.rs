@@ -11,7 +11,9 @@ use std::sync::Arc;
 use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{Access, Fs, PiiMode, Policy, RelPath, Secrets};
-use ringfence_sandbox::{Collected, Door, Emit, Ended, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict};
+use ringfence_sandbox::{
+    Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict,
+};
 
 use crate::asker::{Asker, Code};
 use crate::attempt::{Attempt, AttemptKind, Company, Over, Ran};
@@ -254,7 +256,7 @@ impl Engine {
             report::strayed(&mut execution, &diverged);
         }
         let policy = keeper.map_or_else(|| session.policy_now(), |keeper| keeper.pass().policy());
-        self.over_as_shown(session, &policy, request.reader, (ended, execution))
+        self.over_as_shown(session, &policy, request, (ended, execution, &collected))
             .await
     }
 
@@ -263,11 +265,18 @@ impl Engine {
         &self,
         session: &Session,
         policy: &Policy,
-        reader: Reader,
-        (ended, execution): (Ended, Execution),
+        request: &RunCode,
+        (ended, mut execution, collected): (Ended, Execution, &Collected),
     ) -> Result<Ran, RunError> {
+        if let Out::Folder { .. } = &request.out {
+            execution.left_behind = collected.left_behind();
+        }
         let outcome = Outcome::of(&execution);
-        let (execution, output) = self.shown(session, policy, reader, execution).await?;
+        let (mut execution, output) = self.shown(session, policy, request.reader, execution).await?;
+        if let Out::Folder { path, .. } = &request.out {
+            // Not a part of the outcome, which is the program's own: a replay has no such folder.
+            report::fail_not_overwritten(&mut execution, &collected.skipped, path);
+        }
         Ok(Ran::Over(Box::new(Over {
             ended,
             outcome,
@@ -399,7 +408,7 @@ impl Engine {
         let who = session.principal;
         let (workspace, mut collected) = self.host_work.collect(who, sandbox, before, wanted).await?;
         match &request.out {
-            Out::Folder(_) => {}
+            Out::Folder { .. } => {}
             Out::Kept(_) => {
                 collected.skipped = missed(
                     &collected.skipped,
@@ -410,25 +419,23 @@ impl Engine {
         }
         self.record_withheld(session, report::withheld(&collected)).await?;
         let to = match &request.out {
-            Out::Folder(to) => to,
-            Out::Kept(to) if !collected.files.is_empty() => {
-                self.note_folder(to)?;
-                to
+            Out::Folder { path, existing } => (path.as_path(), *existing),
+            Out::Kept(path) if !collected.files.is_empty() => {
+                self.note_folder(path)?;
+                (path.as_path(), Existing::Overwrite)
             }
             Out::Nowhere | Out::Kept(_) => return Ok(collected),
         };
         self.record_files(session, &collected).await?;
-        let late = self.host_work.copy_out(who, &workspace, &collected, to).await?;
-        if !late.is_empty() {
-            self.record_withheld(session, report::left_behind(&late, |_| true))
+        let outcomes = self.host_work.copy_out(who, &workspace, &collected, to).await?;
+        let (skipped, written) = collected.drop_uncopied(&outcomes);
+        if !skipped.is_empty() {
+            self.record_withheld(session, report::left_behind(&skipped, |_| true))
                 .await?;
-            // Once there is no time, nothing more is copied: the last of them.
-            let copied = (collected.files.len() as u64).saturating_sub(late.total());
-            collected.files.truncate(usize::try_from(copied).unwrap_or(usize::MAX));
-            collected.skipped.add_all(&late);
+            collected.skipped.add_all(&skipped);
         }
         if request.reader == Reader::Owner {
-            self.reveal_files(session, &collected, to).await?;
+            self.reveal_files(session, &written, to.0).await?;
         }
         Ok(collected)
     }

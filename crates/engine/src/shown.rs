@@ -9,6 +9,7 @@ use ringfence_gateway::{Seen, Sight};
 use ringfence_hygiene::{At, Cleaner, JsonCap, Keep, LeftOut, Limits, TextCap, whole_lines};
 use ringfence_journal::{ExecutionId, Found, Kind, Output, Status, Text};
 use ringfence_policy::{JournalOutput, Policy};
+use ringfence_sandbox::LeftBehind;
 use serde_json::value::RawValue;
 
 use crate::engine::Engine;
@@ -378,6 +379,7 @@ fn hold_back(execution: &mut Execution, found: &[Found]) {
     execution.stderr.clear();
     execution.diagnostics.clear();
     execution.violations.iter_mut().for_each(|one| one.detail.clear());
+    execution.left_behind = LeftBehind::default();
     if execution.status == Status::Completed {
         execution.status = Status::Failed;
         execution.exit_code = 1;

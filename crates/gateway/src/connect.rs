@@ -19,12 +19,14 @@ use crate::lines::Lines;
 use crate::link::{Link, Way};
 use crate::oauth::Tokens;
 use crate::openapi::Api;
-use crate::process::{self, Start, Words};
+use crate::process::{self, Start, StderrTail};
 use crate::servers::{Auth, Interface, Place, Program, Remote, Server, Source};
 use crate::spawner::Spawn;
 use crate::talk::{Footing, Opening, Talk};
-use crate::upstreams::Hub;
+use crate::upstreams::{Happened, Hub};
 
+/// After so long people are told that a program takes its time to start.
+const SLOW_START: Duration = Duration::from_secs(10);
 /// Requests to one remote server at a time.
 const PARALLEL: usize = 64;
 /// How often a broken stream is taken up again, and the longest pause before.
@@ -78,19 +80,33 @@ pub(crate) fn resolve(
     Ok(Values { values, scrubber })
 }
 
+/// Connects to a program, and tells when that takes long.
 async fn connect_program(
     hub: &Hub,
     server: &Server,
     program: &Program,
     seen: Option<Era>,
 ) -> Result<Link, ServerError> {
+    let mut starting = Box::pin(start_program(hub, server, program, seen));
+    if let Ok(connected) = tokio::time::timeout(SLOW_START, &mut starting).await {
+        return connected;
+    }
+    hub.tell(Happened::SlowStart {
+        server: server.name.clone(),
+        after: SLOW_START,
+        within: hub.options.start,
+    });
+    starting.await
+}
+
+async fn start_program(hub: &Hub, server: &Server, program: &Program, seen: Option<Era>) -> Result<Link, ServerError> {
     let Values { values, scrubber } = resolve(hub, server, "env", &program.env)?;
     let opening = Opening {
         server: &server.name,
         scrubber: scrubber.clone(),
         person: hub.options.person.clone(),
         seen,
-        within: hub.options.connect,
+        within: hub.options.start,
     };
     let unstarted = |detail: String| ServerError::Start {
         server: server.name.clone(),
@@ -111,6 +127,7 @@ async fn connect_program(
             let footing = Footing {
                 process: Some(process),
                 _guard: None,
+                stderr: None,
                 fault: Some(fault),
             };
             Talk::open(opening, lines, footing).await?
@@ -129,20 +146,19 @@ async fn connect_program(
                 env: &values,
                 policy,
             };
-            let started = tokio::time::timeout(hub.options.connect, spawner.spawn(spawn)).await;
+            let started = tokio::time::timeout(hub.options.start, spawner.spawn(spawn)).await;
             let started = started.map_err(|_| ServerError::Timeout {
                 server: server.name.clone(),
                 step: "its start",
-                after: hub.options.connect,
+                after: hub.options.start,
             })?;
             let started = started.map_err(|error| unstarted(error.to_string()))?;
-            if let Some(stderr) = started.stderr {
-                tokio::spawn(process::listen(stderr, Arc::<Words>::default(), scrubber.clone()));
-            }
+            let stderr = StderrTail::new(started.stderr, scrubber.clone());
             let (lines, fault) = Lines::new(started.stdout, started.stdin);
             let footing = Footing {
                 process: None,
                 _guard: Some(started.guard),
+                stderr: Some(stderr),
                 fault: Some(fault),
             };
             Talk::open(opening, lines, footing).await?

@@ -13,6 +13,7 @@ use ringfence_hygiene::Hints;
 use ringfence_journal::{CallOutcome, ServerPlace};
 use ringfence_policy::{History, Policy};
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 
 use crate::error::CallError;
 use crate::keep::Pinned;
@@ -29,7 +30,7 @@ const SCHEMAS: usize = 16_384;
 pub struct Gateway {
     upstreams: Upstreams,
     schemas: Mutex<HashMap<Digest, Schemas>>,
-    indexed: Mutex<Option<Arc<Indexed>>>,
+    indexed: Mutex<Option<IndexSlot>>,
     learnt: Learnt,
 }
 
@@ -40,6 +41,13 @@ struct Schemas {
     checker: Arc<Checker>,
     /// What is personal data in its answers.
     hints: Arc<Hints>,
+}
+
+/// The index of one generation of the catalog, made once for all who wait for it.
+#[derive(Debug, Clone)]
+struct IndexSlot {
+    generation: u64,
+    index: Arc<OnceCell<Arc<Indexed>>>,
 }
 
 /// A catalog made searchable.
@@ -143,34 +151,78 @@ impl Gateway {
     /// The same, searchable. An index over thousands of tools takes a while to make, so others go on meanwhile.
     pub async fn indexed(&self) -> Arc<Indexed> {
         let known = self.known().await;
-        if let Some(indexed) = self.index_of(&known) {
-            return indexed;
-        }
-        let of = Arc::clone(&known);
-        let made = tokio::task::spawn_blocking(move || Index::new(&of.catalog)).await;
-        // A thread that could not be had, or broke: the same here, where whoever asked sees it break.
-        let index = made.unwrap_or_else(|_| Index::new(&known.catalog));
-        let new = Arc::new(Indexed { known, index });
-        *self.indexed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&new));
-        new
+        self.index(known).await
     }
 
-    fn index_of(&self, known: &Known) -> Option<Arc<Indexed>> {
-        let indexed = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = indexed.as_ref().filter(|one| one.known.generation == known.generation);
-        current.cloned()
+    /// The index of this catalog: the one that is there, the one that is being made, or a new one.
+    async fn index(&self, known: Arc<Known>) -> Arc<Indexed> {
+        let cell = self.index_slot(known.generation).index;
+        let made = cell.get_or_init(|| async {
+            let of = Arc::clone(&known);
+            let made = tokio::task::spawn_blocking(move || {
+                // An answer says its cost: the first count of tokens makes a table, which takes its time as well.
+                ringfence_catalog::tokens::count("ready");
+                Index::new(&of.catalog)
+            });
+            // A thread that could not be had, or broke: the same here, where whoever asked sees it break.
+            let index = made.await.unwrap_or_else(|_| Index::new(&known.catalog));
+            Arc::new(Indexed {
+                known: Arc::clone(&known),
+                index,
+            })
+        });
+        Arc::clone(made.await)
+    }
+
+    fn index_slot(&self, generation: u64) -> IndexSlot {
+        let mut kept = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = kept.as_ref().filter(|slot| slot.generation == generation) {
+            return slot.clone();
+        }
+        let slot = IndexSlot {
+            generation,
+            index: Arc::default(),
+        };
+        // Whoever still builds on an older catalog does not replace the index of a newer one.
+        if kept.as_ref().is_none_or(|kept| kept.generation < generation) {
+            *kept = Some(slot.clone());
+        }
+        slot
+    }
+
+    /// The index of the catalog as it is now, where it is made already.
+    pub fn ready_index(&self) -> Option<Arc<Indexed>> {
+        let generation = self.upstreams.known().generation;
+        let kept = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = kept.as_ref().filter(|slot| slot.generation == generation)?;
+        current.index.get().cloned()
+    }
+
+    /// Makes the index of what is remembered of the servers now, and anew whenever their tools change, so that no search has to
+    /// wait for it. Connects to no server. Ends with the gateway.
+    pub fn spawn_indexer(self: &Arc<Self>) {
+        let (gateway, mut generations) = (Arc::downgrade(self), self.upstreams.generations());
+        tokio::spawn(async move {
+            loop {
+                generations.borrow_and_update();
+                let Some(gateway) = gateway.upgrade() else { return };
+                let known = gateway.upstreams.known();
+                if !known.catalog.tools().is_empty() {
+                    gateway.index(known).await;
+                }
+                drop(gateway);
+                if generations.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
     }
 
     /// The tool that a program means, as its server has it now. One that the policy hides is answered like one that is not
     /// there.
     pub(crate) async fn tool(&self, policy: &Policy, server: &str, tool: &str) -> Result<Found, Refusal> {
         let name = self.named(server);
-        let unknown = || {
-            Refusal::new("tool.unknown", format!("there is no tool `{server}.{tool}`")).hint(
-                "`search(\"what it should do\")` finds tools; one that the policy hides is not there either: \
-                     `ringfence tools list` shows the operator all of them",
-            )
-        };
+        let unknown = || self.unknown_tool(policy, server, tool);
         if self.upstreams.servers().is_empty() {
             return Err(
                 Refusal::new("tools.none", "there are no tools: no tool server is configured")
@@ -199,6 +251,23 @@ impl Gateway {
         } else {
             Err(hidden(&found))
         }
+    }
+
+    /// The refusal of a tool that is not there for this policy, with the names most like it among those that are.
+    fn unknown_tool(&self, policy: &Policy, server: &str, tool: &str) -> Refusal {
+        let known = self.upstreams.known();
+        let shown = |tool: &&Tool| policy.shows(&tool.name, tool.hints());
+        let nearest = known.catalog.nearest(server, tool, shown);
+        let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
+        let like = match names.as_slice() {
+            [] => String::new(),
+            [one] => format!("did you mean {one}? "),
+            [first @ .., last] => format!("did you mean {} or {last}? ", first.join(", ")),
+        };
+        Refusal::new("tool.unknown", format!("there is no tool `{server}.{tool}`")).hint(format!(
+            "{like}`search(\"what it should do\")` finds tools; one that the policy hides is not there either: \
+             `ringfence tools list` shows the operator all of them"
+        ))
     }
 
     /// The configured server that a program means: by name, by the identifier of its stubs, or by one that reads like it.

@@ -23,6 +23,7 @@ mod outlet;
 mod own;
 mod pass;
 mod person;
+mod plain_words;
 mod process;
 mod refusal;
 mod screen;

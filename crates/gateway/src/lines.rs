@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, NumberOrString, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
@@ -65,6 +65,35 @@ pub(crate) struct Lines<R, W> {
     open: Arc<Open>,
     fault: Arc<Fault>,
     window: (Instant, u32),
+    first: FirstMessage,
+}
+
+/// What became of the first message in the newer protocol. A server that is slow to start answers it when the older protocol is
+/// being tried already, and that answer is to nobody's question any more.
+#[derive(Debug, Default)]
+struct FirstMessage {
+    asked: Option<RequestId>,
+    given_up: Option<RequestId>,
+}
+
+impl FirstMessage {
+    fn sent(&mut self, request: &ClientRequest, id: &RequestId) {
+        if matches!(request, ClientRequest::DiscoverRequest(_)) {
+            self.asked = Some(id.clone());
+        } else if matches!(request, ClientRequest::InitializeRequest(_)) {
+            self.given_up = self.asked.take();
+        }
+    }
+
+    /// Whether a message is the late answer.
+    fn is_late(&self, message: &ServerJsonRpcMessage) -> bool {
+        let id = match message {
+            ServerJsonRpcMessage::Response(answer) => Some(&answer.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
+        };
+        id.is_some() && id == self.given_up.as_ref()
+    }
 }
 
 /// A message that is too long: how much of it was thrown away, and its ends.
@@ -95,6 +124,7 @@ where
             open: Arc::default(),
             fault: Arc::clone(&fault),
             window: (Instant::now(), 0),
+            first: FirstMessage::default(),
         };
         (lines, fault)
     }
@@ -284,6 +314,7 @@ where
         if let ClientJsonRpcMessage::Request(request) = &item {
             open.ours.fetch_add(1, Ordering::Relaxed);
             open.calls.note(request);
+            self.first.sent(&request.request, &request.id);
         }
         let fault = Arc::clone(&self.fault);
         async move {
@@ -328,7 +359,16 @@ where
                 }
                 continue;
             };
-            return self.admit(&message).then_some(message);
+            let is_late = self.first.is_late(&message);
+            if !self.admit(&message) {
+                return None;
+            }
+            if is_late {
+                tracing::debug!("a server answered the first message after it was given up");
+                self.first.given_up = None;
+                continue;
+            }
+            return Some(message);
         }
     }
 

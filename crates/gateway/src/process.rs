@@ -37,9 +37,7 @@ pub(crate) struct Start<'a> {
 pub(crate) struct Process {
     child: Mutex<Child>,
     group: Option<rustix::process::Pid>,
-    words: Arc<Words>,
-    /// Whoever reads its standard error, until somebody waited for the end of it.
-    listener: Mutex<Option<JoinHandle<()>>>,
+    stderr: StderrTail,
 }
 
 /// The last lines a program wrote to its standard error.
@@ -103,13 +101,10 @@ pub(crate) fn start(
         .and_then(|id| i32::try_from(id).ok())
         .and_then(rustix::process::Pid::from_raw);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let words = Arc::<Words>::default();
-    let listener = stderr.map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&words), scrubber)));
     let process = Arc::new(Process {
         child: Mutex::new(child),
         group,
-        words,
-        listener: Mutex::new(listener),
+        stderr: StderrTail::new(stderr, scrubber),
     });
     match (stdin, stdout) {
         (Some(stdin), Some(stdout)) => Ok((process, stdout, stdin)),
@@ -147,7 +142,7 @@ fn plain_path(program: &Path) -> OsString {
 }
 
 /// Reads standard error to its end, so that the program never waits for a reader.
-pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>, scrubber: Scrubber) {
+async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>, scrubber: Scrubber) {
     let mut buffer = [0u8; 4096];
     let mut line = Vec::new();
     let say = |line: &mut Vec<u8>| {
@@ -178,6 +173,49 @@ pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>
     say(&mut line);
 }
 
+/// The last lines of a program's standard error, which is read to its end.
+#[derive(Debug)]
+pub(crate) struct StderrTail {
+    words: Arc<Words>,
+    /// The task that reads it, until somebody waited for its end.
+    listener: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl StderrTail {
+    pub(crate) fn new(stderr: Option<impl AsyncRead + Unpin + Send + 'static>, scrubber: Scrubber) -> StderrTail {
+        let words = Arc::<Words>::default();
+        let listener = stderr.map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&words), scrubber)));
+        StderrTail {
+            words,
+            listener: Mutex::new(listener),
+        }
+    }
+
+    /// How the program ended, with what it said last. That may still be on the way when it is gone.
+    pub(crate) async fn after(&self, how: &str) -> String {
+        let listener = self
+            .listener
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        if let Some(listener) = listener {
+            // Somebody who left its group may hold standard error open for ever.
+            let _ = tokio::time::timeout(REAP, listener).await;
+        }
+        let words = self.words();
+        if words.is_empty() {
+            how.to_owned()
+        } else {
+            format!("{how}{LAST_WORDS}{words}")
+        }
+    }
+
+    /// What it said last.
+    pub(crate) fn words(&self) -> String {
+        self.words.last()
+    }
+}
+
 impl Process {
     /// Kills the whole group. The leader is not reaped before, so its number is still its own.
     fn kill(&self) {
@@ -200,31 +238,12 @@ impl Process {
             },
             None => "it closed its pipe".to_owned(),
         };
-        self.heard().await;
-        let words = self.words.last();
-        if words.is_empty() {
-            how
-        } else {
-            format!("{how}{LAST_WORDS}{words}")
-        }
-    }
-
-    /// Its last words may still be on the way when it is gone.
-    async fn heard(&self) {
-        let listener = self
-            .listener
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take();
-        if let Some(listener) = listener {
-            // Somebody who left its group may hold standard error open for ever.
-            let _ = tokio::time::timeout(REAP, listener).await;
-        }
+        self.stderr.after(&how).await
     }
 
     /// What it said last.
     pub(crate) fn words(&self) -> String {
-        self.words.last()
+        self.stderr.words()
     }
 
     async fn wait(&self) -> Option<ExitStatus> {

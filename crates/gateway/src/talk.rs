@@ -24,7 +24,8 @@ use crate::error::{CallError, ServerError};
 use crate::keep::Era;
 use crate::lines::Fault;
 use crate::person::Person;
-use crate::process::Process;
+use crate::plain_words;
+use crate::process::{Process, StderrTail};
 use crate::tree::MAX_TREE;
 
 /// Bounds of a listing.
@@ -43,6 +44,8 @@ pub(crate) struct Footing {
     pub(crate) process: Option<Arc<Process>>,
     /// Whatever a spawner gave us: held only to end the server when it is dropped.
     pub(crate) _guard: Option<Box<dyn Any + Send + Sync>>,
+    /// What a server in a sandbox writes for people.
+    pub(crate) stderr: Option<StderrTail>,
     pub(crate) fault: Option<Arc<Fault>>,
 }
 
@@ -69,11 +72,11 @@ pub(crate) struct Opening<'a> {
 
 /// Says that a server which does not answer wrote something, and not what: that may be anything.
 fn say_words(server: &str, footing: &Footing) {
-    let words = footing
-        .process
-        .as_ref()
-        .map(|process| process.words())
-        .unwrap_or_default();
+    let words = match (&footing.process, &footing.stderr) {
+        (Some(process), _) => process.words(),
+        (None, Some(stderr)) => stderr.words(),
+        (None, None) => String::new(),
+    };
     if !words.is_empty() {
         let bytes = words.len();
         tracing::warn!(
@@ -280,7 +283,17 @@ impl Talk {
             let server = self.server.clone();
             return ServerError::Login { server };
         }
-        self.unlisted(&said(&error))
+        if plain_words::is_unreached(&error) {
+            return self.unreached(&error);
+        }
+        self.unlisted(&plain_words::of_request(&error))
+    }
+
+    fn unreached(&self, error: &ServiceError) -> ServerError {
+        ServerError::Connect {
+            server: self.server.clone(),
+            detail: self.scrubber.clean(&plain_words::of_request(error)),
+        }
     }
 
     /// Calls a tool; dropping the future tells the server that nobody waits any more.
@@ -334,10 +347,12 @@ impl Talk {
                 detail: self.end().await,
             }),
             Err(error) if login(&error) => Err(ServerError::Login { server }.into()),
+            // Nothing was sent, so nothing can have happened.
+            Err(error) if plain_words::is_unreached(&error) => Err(self.unreached(&error).into()),
             Err(error) => Err(CallError::Lost {
                 server,
                 tool,
-                detail: self.scrubber.clean(&said(&error)),
+                detail: self.scrubber.clean(&plain_words::of_request(&error)),
             }),
         }
     }
@@ -372,9 +387,10 @@ async fn ending(footing: &Footing) -> String {
     if let Some(fault) = footing.fault.as_ref().and_then(|fault| fault.get()) {
         return fault.to_owned();
     }
-    match &footing.process {
-        Some(process) => process.end().await,
-        None => "the server closed it".to_owned(),
+    match (&footing.process, &footing.stderr) {
+        (Some(process), _) => process.end().await,
+        (None, Some(stderr)) => stderr.after("it ended").await,
+        (None, None) => "the server closed it".to_owned(),
     }
 }
 
@@ -388,19 +404,9 @@ async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeErr
         let detail = scrubber.clean(&ending(footing).await);
         return ServerError::Closed { server, detail };
     }
-    // What was received instead may be long, and is the server's.
-    let strange = matches!(
-        error,
-        ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_)
-    );
-    let detail = if strange {
-        "the first answer is not one of the protocol".to_owned()
-    } else {
-        said(error)
-    };
     ServerError::Connect {
         server,
-        detail: scrubber.clean(&detail),
+        detail: scrubber.clean(&plain_words::of_opening(error)),
     }
 }
 

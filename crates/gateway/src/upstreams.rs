@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringfence_catalog::{Catalog, Tool};
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::answer::CallResult;
 use crate::credential::Environment;
@@ -33,19 +32,22 @@ pub struct Options {
     pub spawner: Option<Arc<dyn Spawner>>,
     /// Who answers a server's questions; without, none may be asked.
     pub person: Option<Person>,
-    /// How long a server has to start and say its first words.
+    /// How long a program has to start and say its first words: some download themselves first.
+    pub start: Duration,
+    /// How long a remote server has to say its first words.
     pub connect: Duration,
     /// How long it has to list its tools.
     pub list: Duration,
 }
 
 impl Options {
-    /// The usual times: 30 s each to connect and to list.
+    /// The usual times: two minutes to start a program, 30 s each to connect and to list.
     pub fn new(environment: Environment) -> Options {
         Options {
             environment,
             spawner: None,
             person: None,
+            start: Duration::from_mins(2),
             connect: Duration::from_secs(30),
             list: Duration::from_secs(30),
         }
@@ -55,6 +57,7 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
+            .field("start", &self.start)
             .field("connect", &self.connect)
             .field("list", &self.list)
             .finish_non_exhaustive()
@@ -74,6 +77,15 @@ pub enum Happened {
         added: Vec<String>,
         /// Tools that are gone.
         gone: Vec<String>,
+    },
+    /// Its program was started and has not said its first words yet.
+    SlowStart {
+        /// The server.
+        server: String,
+        /// How long it had so far.
+        after: Duration,
+        /// How long it has in all.
+        within: Duration,
     },
     /// It spoke 2026-07-28 before, and now says that it does not.
     OlderProtocol {
@@ -103,6 +115,12 @@ impl fmt::Display for Happened {
                     kinds.join("; ")
                 )
             }
+            Happened::SlowStart { server, after, within } => write!(
+                f,
+                "server `{server}` was started and has not answered for {} s (it may be downloading itself); it has {} s in all",
+                after.as_secs(),
+                within.as_secs()
+            ),
             Happened::OlderProtocol { server } => write!(
                 f,
                 "server `{server}` spoke protocol 2026-07-28 before, and now says that it does not"
@@ -157,7 +175,7 @@ pub(crate) struct Hub {
     pub(crate) keep: Keep,
     pub(crate) options: Options,
     pub(crate) vault: Vault,
-    generation: AtomicU64,
+    generation: watch::Sender<u64>,
     known: Mutex<Option<Arc<Known>>>,
     events: broadcast::Sender<Happened>,
 }
@@ -170,7 +188,7 @@ impl Hub {
     }
 
     pub(crate) fn renew(&self) {
-        self.generation.fetch_add(1, Ordering::Release);
+        self.generation.send_modify(|generation| *generation += 1);
     }
 }
 
@@ -182,7 +200,7 @@ impl Upstreams {
             vault: Vault::find(keep.home(), &options.environment),
             keep,
             options,
-            generation: AtomicU64::new(1),
+            generation: watch::Sender::new(1),
             known: Mutex::new(None),
             events,
         });
@@ -215,6 +233,11 @@ impl Upstreams {
         self.hub.events.subscribe()
     }
 
+    /// The generation of the catalog, now and whenever it changes.
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
+        self.hub.generation.subscribe()
+    }
+
     /// How a server is doing.
     pub fn condition(&self, server: &str) -> Result<Condition, ServerError> {
         Ok(self.upstream(server)?.condition())
@@ -232,7 +255,7 @@ impl Upstreams {
 
     /// The tools as last seen, without asking anybody: listed, or remembered from another day.
     pub fn known(&self) -> Arc<Known> {
-        let generation = self.hub.generation.load(Ordering::Acquire);
+        let generation = *self.hub.generation.borrow();
         let mut known = self.hub.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref().filter(|known| known.generation == generation) {
             return Arc::clone(known);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::finding::{Evidence, Finding, resolve};
 use crate::hints::Hints;
-use crate::json::{DEPTH, Standing};
+use crate::json::{Columns, DEPTH, Standing};
 use crate::kind::{Kind, Kinds};
 use crate::own::Own;
 use crate::scan::{Place, Scanned, scan};
@@ -200,19 +200,20 @@ impl Walk<'_> {
                 self.note(found, false);
             }
             Value::Number(number) => {
-                let found = self
-                    .detector
-                    .find_number(&number.to_string(), standing.kind_of_number());
+                let written = number.to_string();
+                let found = self.detector.find_number(&written, standing.kind_of_number(&written));
                 self.note(found, false);
             }
             Value::Array(items) => {
-                let standing = standing.item();
+                let heading = Columns::heading(items);
+                let standing = standing.list(heading.as_ref());
                 for (index, item) in items.iter().enumerate() {
-                    self.under(&index.to_string(), |walk| walk.value(item, standing, depth));
+                    self.under(&index.to_string(), |walk| walk.value(item, standing.item(index), depth));
                 }
             }
             Value::Object(members) => {
-                let standing = standing.object(members);
+                let columns = Columns::beside(members);
+                let standing = standing.object(members, columns.as_ref());
                 for (key, member) in members {
                     self.under(key, |walk| {
                         let found = walk.detector.find_value(key, None);

@@ -1,17 +1,57 @@
 //! Keys, column names and labels that tell what stands under them, and whether a value bears that out.
 
+mod tongues;
+mod whose;
+
 use std::sync::LazyLock;
 
 use crate::kind::Kind;
 use crate::lists::Lists;
 use crate::unseen::is_unseen;
+pub(crate) use whose::Whose;
 
 /// What a key says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Telling {
     pub(crate) kind: Kind,
-    /// Whether things have such a key as well as people: `name`, `location`.
-    pub(crate) vague: bool,
+    pub(crate) trust: Trust,
+}
+
+/// How far a key is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Trust {
+    /// Things have such a key as well as people, and more often: `name`, `location`.
+    Vague,
+    /// As a rule it holds what it says, and now and then something else: `owner`, `pin`, `zip`.
+    Likely,
+    /// It holds that, or nothing.
+    Sure,
+}
+
+impl Telling {
+    fn sure(kind: Kind) -> Telling {
+        let trust = Trust::Sure;
+        Telling { kind, trust }
+    }
+
+    fn likely(kind: Kind) -> Telling {
+        let trust = Trust::Likely;
+        Telling { kind, trust }
+    }
+
+    fn vague(kind: Kind) -> Telling {
+        let trust = Trust::Vague;
+        Telling { kind, trust }
+    }
+
+    pub(crate) fn is_vague(self) -> bool {
+        self.trust == Trust::Vague
+    }
+
+    /// Whether it is believed whatever stands around.
+    pub(crate) fn is_sure(self) -> bool {
+        self.trust == Trust::Sure
+    }
 }
 
 /// The most words of a key.
@@ -77,7 +117,11 @@ impl Words {
     }
 
     fn any(&self, wanted: u16) -> bool {
-        (0..self.count).any(|index| is(self.get(index), wanted))
+        self.is_any(|word| is(word, wanted))
+    }
+
+    fn is_any(&self, good: impl Fn(&str) -> bool) -> bool {
+        (0..self.count).any(|index| good(self.get(index)))
     }
 
     fn joined(&self) -> &str {
@@ -97,21 +141,17 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
     if words.count > 1 && !hashed && (is(words.last(), ABOUT) || is(words.get(0), FLAGS)) {
         return None;
     }
-    let sure = |kind| Some(Telling { kind, vague: false });
-    let vague = |kind| Some(Telling { kind, vague: true });
-    if let Some(kind) = whole(words.joined()) {
-        return sure(kind);
+    if let Some(telling) = whole(words.joined()) {
+        return Some(telling);
     }
-    if is_secret(&words) {
-        return sure(Kind::Secret);
-    }
-    if is_credential(&words) {
-        return vague(Kind::Secret);
+    if let Some(telling) = secret(&words) {
+        return Some(telling);
     }
     let kind = match words.last() {
         "email" | "emails" | "mail" | "mailto" | "correo" | "courriel" => Kind::Email,
-        "phone" | "phones" | "tel" | "telephone" | "mobile" | "cell" | "cellphone" | "fax" | "msisdn" | "whatsapp"
-        | "telefon" | "telefono" | "téléphone" | "teléfono" | "handy" | "landline" => Kind::Phone,
+        "phone" | "phones" | "tel" | "telephone" | "mobile" | "cellphone" | "fax" | "msisdn" | "whatsapp"
+        | "telefon" | "telefono" | "téléphone" | "teléfono" | "landline" => Kind::Phone,
+        "cell" | "handy" => return Some(Telling::likely(Kind::Phone)),
         "iban" => Kind::Iban,
         "ssn" | "itin" => Kind::Ssn,
         "ip" | "ipv" | "ipaddress" | "ipaddr" => Kind::Ip,
@@ -122,27 +162,35 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
         }
         "url" | "uri" | "website" | "homepage" | "webpage" => Kind::Url,
         "surname" | "forename" | "firstname" | "lastname" | "fullname" | "nickname" | "username" | "vorname"
-        | "nachname" | "apellido" | "apellidos" | "nombre" | "prénom" | "maidenname" => Kind::Name,
+        | "nachname" | "apellido" | "apellidos" | "prénom" | "maidenname" => Kind::Name,
         "address" | "street" | "addr" | "addresses" | "postcode" | "zip" | "zipcode" | "plz" | "anschrift"
         | "adresse" | "direccion" | "dirección" | "street1" | "streetaddress" | "suburb" => return address(&words),
         "city" | "town" | "village" | "municipality" | "hometown" | "birthplace" | "stadt" | "ville" | "ciudad" => {
-            Kind::Place
+            return Some(Telling::likely(Kind::Place));
         }
-        "employer" | "company" | "organisation" | "organization" | "companyname" => Kind::Organisation,
-        "location" | "place" | "locality" | "region" | "county" => return vague(Kind::Place),
+        "employer" | "company" | "organisation" | "organization" | "companyname" => {
+            return Some(Telling::likely(Kind::Organisation));
+        }
+        "location" | "place" | "locality" | "region" | "county" => return Some(Telling::vague(Kind::Place)),
         "name" | "names" => return name(&words),
+        "user" if words.count == 1 => return Some(Telling::vague(Kind::Name)),
         last if is(last, PEOPLE) => Kind::Name,
-        _ => return pairs(&words).and_then(sure),
+        last if is(last, ROLES) => return Some(Telling::likely(Kind::Name)),
+        _ => {
+            return pairs(&words).map(Telling::sure).or_else(|| tongues::telling(&words));
+        }
     };
-    sure(kind)
+    Some(Telling::sure(kind))
 }
 
 /// Keys of several words that mean one thing.
-fn whole(joined: &str) -> Option<Kind> {
-    Some(match joined {
+fn whole(joined: &str) -> Option<Telling> {
+    Some(Telling::sure(match joined {
         "socialsecuritynumber" | "socialsecurity" | "ssnnumber" | "socialsecurityno" => Kind::Ssn,
         "cardnumber" | "creditcard" | "creditcardnumber" | "ccnumber" | "cardno" | "debitcard" | "debitcardnumber"
-        | "paymentcard" | "ccnum" | "pan" | "card" | "creditcardno" => Kind::Card,
+        | "paymentcard" | "ccnum" | "creditcardno" => Kind::Card,
+        // A card of a board, the way a camera turns.
+        "card" | "pan" => return Some(Telling::likely(Kind::Card)),
         "dateofbirth" | "birthdate" | "bornon" | "dateborn" | "birthday" => Kind::BirthDate,
         "ibannumber" | "bankaccountiban" | "ibancode" => Kind::Iban,
         "macaddress" | "hardwareaddress" => Kind::Mac,
@@ -162,7 +210,7 @@ fn whole(joined: &str) -> Option<Kind> {
         | "personalidnumber"
         | "nhsnumber" => Kind::NationalId,
         _ => return None,
-    })
+    }))
 }
 
 /// Keys whose last word alone says nothing.
@@ -187,23 +235,34 @@ fn pairs(words: &Words) -> Option<Kind> {
     })
 }
 
-/// Keys under which only a secret can stand. `password_policy` is about one.
-fn is_secret(words: &Words) -> bool {
+/// Keys of secrets. `password_policy` is about one, and a `pin` may be one of a plug.
+fn secret(words: &Words) -> Option<Telling> {
     let last = words.last();
     if words.any(SECRETS) {
-        return is(last, SECRETS) || !is(last, BESIDE);
+        return (is(last, SECRETS) || !is(last, BESIDE)).then_some(Telling::sure(Kind::Secret));
     }
     let numbered = words.count > 1 && matches!(last, "code" | "number" | "no" | "value" | "header");
     if is(if numbered { words.before_last() } else { last }, GUARDS) {
-        return true;
+        let bare = words.count == 1 && last == "pin";
+        return Some(if bare {
+            Telling::likely(Kind::Secret)
+        } else {
+            Telling::sure(Kind::Secret)
+        });
     }
-    match last {
+    let sure = match last {
         "key" => matches!(words.before_last(), "api" | "access" | "auth" | "private"),
         "token" => matches!(
             words.before_last(),
             "api" | "access" | "auth" | "refresh" | "bearer" | "session" | "id"
         ),
         _ => false,
+    };
+    let kind = Kind::Secret;
+    if sure {
+        Some(Telling::sure(kind))
+    } else {
+        is_credential(words).then(|| Telling::vague(kind))
     }
 }
 
@@ -240,110 +299,28 @@ fn address(words: &Words) -> Option<Telling> {
         "web" | "site" | "server" | "memory" | "contract" | "wallet" | "bind" | "listen" | "base" | "token" => {
             return None;
         }
+        "" => return Some(Telling::likely(Kind::Address)),
         _ => Kind::Address,
     };
-    Some(Telling { kind, vague: false })
+    Some(Telling::sure(kind))
 }
 
 fn name(words: &Words) -> Option<Telling> {
-    let sure = |kind| Some(Telling { kind, vague: false });
     if words.count == 1 {
-        return Some(Telling {
-            kind: Kind::Name,
-            vague: true,
-        });
+        return Some(Telling::vague(Kind::Name));
     }
-    match words.before_last() {
-        "street" | "road" => sure(Kind::Address),
-        "city" | "town" | "place" => sure(Kind::Place),
-        "company" | "organisation" | "organization" | "org" | "employer" => sure(Kind::Organisation),
+    Some(match words.before_last() {
+        "street" | "road" => Telling::likely(Kind::Address),
+        "city" | "town" => Telling::likely(Kind::Place),
+        "place" => Telling::vague(Kind::Place),
+        "company" | "organisation" | "organization" | "org" | "employer" => Telling::likely(Kind::Organisation),
         "first" | "last" | "middle" | "full" | "given" | "family" | "sur" | "nick" | "maiden" | "birth" | "legal"
-        | "preferred" | "real" | "user" | "display" | "screen" | "holder" | "cardholder" | "account" => {
-            sure(Kind::Name)
-        }
-        before if is(before, PEOPLE) => sure(Kind::Name),
-        _ => None,
-    }
-}
-
-/// Keys beside a `name` that say it is a person's, and those that say it is a thing's.
-fn sibling(key: &str) -> Option<Sibling> {
-    let words = Words::of(key)?;
-    if words.any(THINGS) {
-        return Some(Sibling::Thing);
-    }
-    let personal = telling(key).is_some_and(|telling| {
-        !telling.vague
-            && matches!(
-                telling.kind,
-                Kind::Email
-                    | Kind::Phone
-                    | Kind::Ssn
-                    | Kind::BirthDate
-                    | Kind::NationalId
-                    | Kind::Card
-                    | Kind::Iban
-                    | Kind::Name
-            )
-    });
-    (personal
-        || matches!(
-            words.joined(),
-            "age" | "gender" | "sex" | "salary" | "title" | "nationality"
-        ))
-    .then_some(Sibling::Person)
-}
-
-/// What a key beside a `name` says of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sibling {
-    Person,
-    Thing,
-}
-
-/// What the names in a list or object are names of, by what stands over and beside them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// Nothing says.
-    Unsaid,
-    /// People's.
-    Peoples,
-    /// Things have them as a rule: only what is plainly a person's name is one.
-    Mostly,
-    /// Things'.
-    Things,
-}
-
-impl Whose {
-    /// What holds under a key: `customers`, `files`. Envelopes such as `data` say nothing of their own.
-    pub(crate) fn under(self, key: &str) -> Whose {
-        let Some(words) = Words::of(key) else { return self };
-        let last = words.last();
-        let single = last.strip_suffix('s').unwrap_or(last);
-        if is(last, PEOPLE) || is(single, PEOPLE) || matches!(last, "people" | "users" | "user" | "staff" | "persons") {
-            return Whose::Peoples;
-        }
-        match WORDS.of(single) {
-            said if said & KEPT != 0 => Whose::Things,
-            said if said & DONE != 0 => Whose::Mostly,
-            // The page of any list, and of any thing's.
-            _ if single == "item" && self == Whose::Unsaid => Whose::Mostly,
-            _ => self,
-        }
-    }
-
-    /// What keys beside a `name` say of it: one person's key outweighs any thing's.
-    pub(crate) fn beside<'k>(self, keys: impl Iterator<Item = &'k str>) -> Whose {
-        let mut whose = self;
-        for key in keys {
-            match sibling(key) {
-                Some(Sibling::Person) => return Whose::Peoples,
-                Some(Sibling::Thing) => whose = Whose::Things,
-                None => {}
-            }
-        }
-        whose
-    }
+        | "preferred" | "real" | "user" | "screen" | "holder" | "cardholder" => Telling::sure(Kind::Name),
+        "display" | "account" => Telling::vague(Kind::Name),
+        before if is(before, PEOPLE) => Telling::sure(Kind::Name),
+        before if is(before, ROLES) => Telling::likely(Kind::Name),
+        _ => return None,
+    })
 }
 
 /// Words for people: a key that ends so holds a name.
@@ -358,27 +335,24 @@ const SECRETS: u16 = 1 << 3;
 const GUARDS: u16 = 1 << 7;
 /// Last words of keys that are about a secret.
 const BESIDE: u16 = 1 << 8;
-/// Words of keys that only things have.
-const THINGS: u16 = 1 << 4;
-/// Things that are kept, whose names are no people's.
-const KEPT: u16 = 1 << 5;
-/// What people do, and where they do it.
-const DONE: u16 = 1 << 6;
+/// Words for people that are words for programs, machines and bodies too.
+const ROLES: u16 = 1 << 4;
 
 static WORDS: LazyLock<Lists> = LazyLock::new(|| {
     Lists::new(&[
         (
             PEOPLE,
-            "customer client person patient employee contact author assignee reporter recipient sender owner",
+            "customer person patient employee assignee student teacher doctor passenger buyer attendee applicant",
         ),
         (
             PEOPLE,
-            "manager student teacher doctor guest passenger tenant buyer seller attendee applicant candidate",
+            "cardholder beneficiary spouse father mother participant salutation requester organizer organiser payer payee",
         ),
         (
-            PEOPLE,
-            "member cardholder beneficiary spouse father mother driver agent participant salutation",
+            ROLES,
+            "client contact author reporter recipient sender owner manager guest tenant seller candidate member driver",
         ),
+        (ROLES, "agent reviewer approver subscriber"),
         (
             ABOUT,
             "count id ids type status verified enabled sent at total valid format template subject body",
@@ -403,28 +377,6 @@ static WORDS: LazyLock<Lists> = LazyLock::new(|| {
             BESIDE,
             "manager provider strength rules requirements expiry expires expiration reset hint min max method methods",
         ),
-        (
-            THINGS,
-            "sku price version path size schema stock quantity mime license branch commit repository stars",
-        ),
-        (
-            THINGS,
-            "forks dependencies extension mode checksum sha digest capacity cpu memory replicas namespace",
-        ),
-        (
-            THINGS,
-            "currency category brand units language parameters arguments latitude",
-        ),
-        (
-            KEPT,
-            "file tool product package server table column repo repository repositorie module function resource tag",
-        ),
-        (
-            KEPT,
-            "label topic field model branch image container service category categorie skill plugin template dataset",
-        ),
-        (KEPT, "prompt project step"),
-        (DONE, "event task job team channel"),
     ])
 });
 

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use crate::finding::{Evidence, Finding};
 use crate::kind::{Kind, Kinds};
 use crate::lists::Lists;
-pub(crate) use dictionary::look_up;
+pub(crate) use dictionary::{folded, look_up};
 use words::{Word, words};
 
 /// Names in a text.

@@ -6,7 +6,7 @@ use crate::alias::{Counts, Hidden, SECRET};
 use crate::detector::Detector;
 use crate::finding::Finding;
 use crate::hints::Hints;
-use crate::json::{DEPTH, Standing};
+use crate::json::{Columns, DEPTH, Standing};
 use crate::kind::Kind;
 
 impl Detector {
@@ -59,24 +59,29 @@ impl Detector {
                     blacked_out(&text, &found, counts)
                 })
             }
-            Value::Number(number) => match self.find_number(&number.to_string(), standing.kind_of_number()) {
-                Some(finding) => {
-                    counts.one(finding.kind.word());
-                    Value::String(removed(finding.kind))
+            Value::Number(number) => {
+                let written = number.to_string();
+                match self.find_number(&written, standing.kind_of_number(&written)) {
+                    Some(finding) => {
+                        counts.one(finding.kind.word());
+                        Value::String(removed(finding.kind))
+                    }
+                    None => Value::Number(number),
                 }
-                None => Value::Number(number),
-            },
+            }
             Value::Array(items) => {
-                let standing = standing.item();
-                let items = items.into_iter();
+                let heading = Columns::heading(&items);
+                let standing = standing.list(heading.as_ref());
+                let items = items.into_iter().enumerate();
                 Value::Array(
                     items
-                        .map(|item| self.redact_at(item, standing, depth, counts))
+                        .map(|(index, item)| self.redact_at(item, standing.item(index), depth, counts))
                         .collect(),
                 )
             }
             Value::Object(members) => {
-                let standing = standing.object(&members);
+                let columns = Columns::beside(&members);
+                let standing = standing.object(&members, columns.as_ref());
                 let mut shown = Map::new();
                 for (key, member) in members {
                     let under = standing.member(&key);

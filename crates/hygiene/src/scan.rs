@@ -1,4 +1,4 @@
-//! One pass over a text for everything that has a form: it stops at digits, `@` and `:` and looks around from there.
+//! One pass over a text for everything that has a form: it stops at digits, `@`, `:`, `=` and `>` and looks around from there.
 //! What needs a checksum is checked where it is met, so ordinary text is only walked over.
 
 mod address;
@@ -58,6 +58,7 @@ const DIGIT: u8 = 1;
 const AT: u8 = 2;
 const COLON: u8 = 3;
 const EQUALS: u8 = 4;
+const CLOSES: u8 = 5;
 
 /// The bytes to stop at.
 static STOPS: [u8; 256] = {
@@ -70,6 +71,7 @@ static STOPS: [u8; 256] = {
     table[b'@' as usize] = AT;
     table[b':' as usize] = COLON;
     table[b'=' as usize] = EQUALS;
+    table[b'>' as usize] = CLOSES;
     table
 };
 
@@ -106,6 +108,10 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
             AT => internet::email_at(&mut scan, at),
             EQUALS => {
                 label::value_at(&mut scan, at);
+                at + 1
+            }
+            CLOSES => {
+                label::element_at(&mut scan, at);
                 at + 1
             }
             _ => scan.colon_at(at),

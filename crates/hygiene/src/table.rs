@@ -1,5 +1,7 @@
 //! Tables in text: CSV, Markdown and drawn ones, whose columns tell by their header what stands in them.
 
+mod bare;
+
 use crate::keys::{self, Telling, Whose};
 use crate::kind::Kind;
 use crate::value::{self, Ground};
@@ -29,6 +31,9 @@ pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     let mut from = 0;
     while let Some((header, separator)) = csv(text, from) {
         from = rows(text, header, &Split::Csv(separator), each);
+    }
+    if from == 0 {
+        bare::cells(text, each);
     }
     if text.contains('|') && ["|-", "| -", "|:", "| :", "-+-"].iter().any(|mark| text.contains(mark)) {
         ruled(text, '|', each);

@@ -1,57 +1,175 @@
-//! Characters that nobody sees, between the letters of a value: joiners, soft hyphens, variation selectors. A text is read
-//! with them and without; what is shown keeps them, for they are part of emoji and of some scripts.
+//! What a text reads like: without characters that nobody sees (joiners, soft hyphens, variation selectors), with wide letters and
+//! digits as plain ones, and with what is encoded for the address of a page decoded. A text is read as it is and so; what is shown
+//! keeps all of it.
 
 use crate::finding::{Finding, resolve};
 
 /// What is found in a text as it is and as it reads.
 pub(crate) fn look_through(text: &str, find: impl Fn(&str) -> Vec<Finding>) -> Vec<Finding> {
     let mut found = find(text);
-    let Some(seen) = Seen::of(text) else { return found };
-    found.extend(find(&seen.text).into_iter().map(|one| Finding {
-        start: seen.place(one.start),
-        // What is not seen behind the last letter is not part of it.
-        end: seen.place(one.end - 1) + 1,
-        ..one
-    }));
-    resolve(text, found)
+    let before = found.len();
+    if has_unseen(text) {
+        read(&Seen::of(text, Reading::Seen), 0, &find, &mut found);
+    }
+    let mut from = if text.contains('%') || text.contains('+') {
+        0
+    } else {
+        text.len()
+    };
+    while let Some((start, end)) = encoded_word(text, from) {
+        read(&Seen::of(&text[start..end], Reading::Decoded), start, &find, &mut found);
+        from = end;
+    }
+    if found.len() == before {
+        found
+    } else {
+        resolve(text, found)
+    }
 }
 
-/// A text without what is not seen in it.
+/// Adds what is found in a text that begins there in the whole.
+fn read(seen: &Seen, offset: usize, find: impl Fn(&str) -> Vec<Finding>, found: &mut Vec<Finding>) {
+    found.extend(find(&seen.text).into_iter().filter_map(|one| {
+        let (start, end) = seen.place(one.start, one.end)?;
+        Some(Finding {
+            start: offset + start,
+            end: offset + end,
+            ..one
+        })
+    }));
+}
+
+/// How a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Without what is not seen, and with plain letters for wide ones.
+    Seen,
+    /// With what is encoded in it decoded.
+    Decoded,
+}
+
+/// A text as it reads.
 struct Seen {
     text: String,
-    /// Where what follows a gap begins in this text, and how many bytes were left out before it in all.
-    gaps: Vec<(usize, usize)>,
+    /// Where stretches begin that are as they were, or one letter for a longer one: here, and in the whole.
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    here: usize,
+    whole: usize,
+    /// How long the letter is in the whole that begins here, if it is another.
+    letter: Option<usize>,
 }
 
 impl Seen {
-    /// The text if anything in it is not seen.
-    fn of(text: &str) -> Option<Seen> {
-        if !has_unseen(text) {
-            return None;
-        }
+    fn of(text: &str, reading: Reading) -> Seen {
         let mut seen = Seen {
             text: String::with_capacity(text.len()),
-            gaps: Vec::new(),
+            marks: vec![Mark {
+                here: 0,
+                whole: 0,
+                letter: None,
+            }],
         };
-        let mut missing = 0;
-        for letter in text.chars() {
-            if is_unseen(letter) {
-                missing += letter.len_utf8();
-                match seen.gaps.last_mut() {
-                    Some(last) if last.0 == seen.text.len() => last.1 = missing,
-                    _ => seen.gaps.push((seen.text.len(), missing)),
-                }
+        let mut at = 0;
+        while let Some(letter) = text[at..].chars().next() {
+            let length = letter.len_utf8();
+            let decoded = match reading {
+                Reading::Decoded => decode(&text.as_bytes()[at..]),
+                Reading::Seen => plain(letter).map(|plain| (plain, length)),
+            };
+            if let Some((plain, length)) = decoded {
+                at = seen.put(plain, at, length);
+            } else if is_unseen(letter) {
+                at += length;
+                seen.mark(at, None);
             } else {
                 seen.text.push(letter);
+                at += length;
             }
         }
-        Some(seen)
+        seen
     }
 
-    /// Where a byte of this text is in the whole.
-    fn place(&self, at: usize) -> usize {
-        let after = self.gaps.partition_point(|(start, _)| *start <= at);
-        at + after.checked_sub(1).map_or(0, |last| self.gaps[last].1)
+    /// One letter in the place of what is so long in the whole. Answers what comes after it there.
+    fn put(&mut self, plain: char, at: usize, length: usize) -> usize {
+        self.mark(at, Some(length));
+        self.text.push(plain);
+        self.mark(at + length, None);
+        at + length
+    }
+
+    fn mark(&mut self, whole: usize, letter: Option<usize>) {
+        let here = self.text.len();
+        let mark = Mark { here, whole, letter };
+        match self.marks.last_mut() {
+            Some(last) if last.here == here => *last = mark,
+            _ => self.marks.push(mark),
+        }
+    }
+
+    /// Where a stretch of this text is in the whole; what is not seen behind its last letter is not part of it.
+    fn place(&self, start: usize, end: usize) -> Option<(usize, usize)> {
+        let at = |here: usize| {
+            let after = self.marks.partition_point(|mark| mark.here <= here);
+            after.checked_sub(1).and_then(|last| self.marks.get(last)).copied()
+        };
+        let (first, last) = (at(start)?, at(end.checked_sub(1)?)?);
+        let begins = first.whole + (start - first.here);
+        let ends = match last.letter {
+            Some(length) => last.whole + length,
+            None => last.whole + (end - last.here),
+        };
+        Some((begins, ends))
+    }
+}
+
+/// The plain letter for a wide one.
+fn plain(letter: char) -> Option<char> {
+    let wide = ('\u{ff01}'..='\u{ff5e}').contains(&letter);
+    wide.then(|| char::from_u32(u32::from(letter) - 0xfee0)).flatten()
+}
+
+/// Whether a wide letter is one of a number or an address; wide commas stand in every Chinese text.
+fn is_wide_value(letter: char) -> bool {
+    matches!(letter, '\u{ff10}'..='\u{ff19}' | '\u{ff20}')
+}
+
+/// How far a word is followed, back and ahead.
+const WORD: usize = 256;
+
+/// The next word with something in it that is encoded as in the address of a page: `to=ann%40example.com`, `name=Ann+Lee`.
+fn encoded_word(text: &str, from: usize) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| matches!(byte, b'%' | b'+'))?;
+        let ends = |byte: &&u8| !byte.is_ascii_whitespace();
+        let back = bytes[from..at].iter().rev().take(WORD).take_while(ends).count();
+        let before = &bytes[at - back..at];
+        if decode(&bytes[at..]).is_some() && (bytes[at] == b'%' || before.contains(&b'=')) {
+            let ahead = bytes[at..].iter().take(WORD).take_while(ends).count();
+            let (start, end) = (text.ceil_char_boundary(at - back), text.floor_char_boundary(at + ahead));
+            return Some((start, end.max(at + 1)));
+        }
+        at += 1;
+    }
+}
+
+/// The letter that a text encodes at its beginning, and how long it is there: `%40`, `+`. A space does not end a value.
+fn decode(bytes: &[u8]) -> Option<(char, usize)> {
+    if let [b'+', ..] = bytes {
+        return Some(('\u{a0}', 1));
+    }
+    let [b'%', high, low, ..] = bytes else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let value = u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?;
+    match value {
+        0x20 => Some(('\u{a0}', 3)),
+        0x21..0x7f => Some((char::from(value), 3)),
+        _ => None,
     }
 }
 
@@ -62,13 +180,13 @@ fn has_unseen(text: &str) -> bool {
     others.any(|(index, chunk)| {
         let leads = chunk.iter().enumerate().filter(|(_, byte)| LEADS[usize::from(**byte)]);
         let mut letters = leads.filter_map(|(at, _)| text.get(index * CHUNK + at..)?.chars().next());
-        letters.any(is_unseen)
+        letters.any(|letter| is_unseen(letter) || is_wide_value(letter))
     })
 }
 
 const CHUNK: usize = 128;
 
-/// The bytes that a character can begin with that is not seen.
+/// The bytes that a character can begin with that is not seen, or wide.
 static LEADS: [bool; 256] = {
     let mut table = [false; 256];
     let leads = [0xC2_u8, 0xCD, 0xD8, 0xE1, 0xE2, 0xE3, 0xEF, 0xF0, 0xF3];

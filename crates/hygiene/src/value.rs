@@ -1,12 +1,14 @@
 //! Whether a value bears out what its key says, and which part of it is meant.
 
+mod named;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::keys::{Telling, Whose};
+use crate::keys::{Telling, Trust, Whose};
 use crate::kind::Kind;
-use crate::prose::look_up;
 use crate::secret;
+pub(crate) use named::{is_ordinary, is_persons};
 
 /// The longest value that a key makes a finding of as a whole; longer ones are texts, and are read as such.
 const LONGEST: usize = 240;
@@ -48,9 +50,9 @@ fn can_be(value: &str, kind: Kind) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     match kind {
         Kind::Email => is_mail(value),
-        Kind::Phone => digits >= 3,
+        Kind::Phone => digits >= 3 && !is_version(value),
         Kind::Card => digits >= 4 && value.len() <= LONGEST_NUMBER,
-        Kind::Iban | Kind::Ssn | Kind::NationalId => digits >= 1 && value.len() <= LONGEST_NUMBER,
+        Kind::Iban | Kind::Ssn | Kind::NationalId => digits >= 1 && value.len() <= LONGEST_NUMBER && !is_version(value),
         Kind::Secret => !is_reference(value) && !is_covered(value),
         Kind::Ip
         | Kind::Mac
@@ -90,11 +92,68 @@ fn is_form(value: &str, kind: Kind) -> bool {
                 && !value.starts_with(['.', '/'])
         }
         Kind::BirthDate => (2..=20).contains(&digits) && value.len() <= 40,
-        Kind::Name => letters >= 1 && digits <= 4 && value.chars().count() <= 80 && !value.contains("://"),
+        Kind::Name => letters >= 1 && digits <= 4 && value.chars().count() <= 80 && is_called(value),
         Kind::Place | Kind::Organisation => letters >= 1 && value.chars().count() <= 120 && !value.contains("://"),
-        Kind::Address => letters + digits >= 1,
+        Kind::Address => letters + digits >= 1 && is_postal(value),
         Kind::Secret => value.len() >= 4 && !value.contains(char::is_whitespace) && !is_placeholder(value),
     }
+}
+
+/// Whether a cell is an address of mail and nothing else.
+pub(crate) fn is_address(cell: &str) -> bool {
+    cell.contains('@') && is_form(cell, Kind::Email)
+}
+
+/// Whether a cell is written as a telephone number is, and not as an amount, a date or a number of something.
+pub(crate) fn is_dialable(cell: &str) -> bool {
+    let digits = cell.bytes().filter(u8::is_ascii_digit).count();
+    let begun = cell.starts_with(['+', '0', '(']);
+    let parted = cell.contains([' ', '-', '/']) && !cell.contains(['.', ':', ',']);
+    let dated = cell.len() == 10 && matches!(cell.as_bytes().get(4), Some(b'-' | b'/'));
+    let letters = cell.chars().any(char::is_alphabetic);
+    (7..=15).contains(&digits)
+        && !letters
+        && !dated
+        && is_form(cell, Kind::Phone)
+        && (begun && !cell.contains('.') || parted && digits >= 9)
+}
+
+/// Whether somebody can be called so: no path, no account of a machine.
+fn is_called(value: &str) -> bool {
+    const ACCOUNTS: [&str; 10] = [
+        "root",
+        "admin",
+        "administrator",
+        "postgres",
+        "nobody",
+        "system",
+        "ubuntu",
+        "www-data",
+        "daemon",
+        "bot",
+    ];
+    let path = !value.contains(char::is_whitespace) && value.contains(['/', '\\', '=']);
+    let account = ACCOUNTS.iter().any(|account| value.eq_ignore_ascii_case(account));
+    !path && !account && !value.contains("://")
+}
+
+/// Whether a value can be a postal address or a part of one: no host, no path, no place in a memory or a sheet.
+fn is_postal(value: &str) -> bool {
+    let word = !value.contains(char::is_whitespace);
+    let machine = word && value.contains(['.', ':', '/', '\\', '_', '=', '!']);
+    let hex =
+        word && (value.starts_with("0x") || value.len() >= 20 && value.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let coded = word && value.len() > 12 && value.is_ascii() && value.bytes().any(|byte| byte.is_ascii_digit());
+    !machine && !hex && !coded && !value.contains("://")
+}
+
+/// Whether a value is the version of something: `^0.6.0`, `1.2`, `v3`.
+fn is_version(value: &str) -> bool {
+    let plain = value.trim_start_matches(['^', '~', '>', '<', '=', 'v', ' ']);
+    let groups = || plain.split('.');
+    let small = |group: &str| (1..=3).contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_digit());
+    let marked = plain.len() < value.len() && plain.starts_with(|letter: char| letter.is_ascii_digit());
+    marked || (2..=3).contains(&groups().count()) && groups().all(small)
 }
 
 /// Whether a value has the sign of an address of mail, however it is written. A list of plain addresses is not one
@@ -176,38 +235,47 @@ fn is_kind(word: &str) -> bool {
 
 /// What a value is that stands under a telling key, knowing what the names around are names of.
 pub(crate) fn meant(telling: Telling, whose: Whose, value: &str) -> Option<Kind> {
-    if !telling.vague {
-        return Some(telling.kind);
-    }
     let (value, _) = before_notice(value);
-    let good = match (telling.kind, whose) {
-        (Kind::Secret, _) => secret::is_random(value),
-        (_, Whose::Peoples) => true,
-        (_, Whose::Things) => false,
-        (Kind::Name, Whose::Mostly) => is_persons(value),
-        (_, Whose::Mostly | Whose::Unsaid) => looks_named(value),
+    let good = match telling.trust {
+        Trust::Sure => true,
+        Trust::Likely => is_likely(telling.kind, whose, value),
+        Trust::Vague => match (telling.kind, whose) {
+            (Kind::Secret, _) => secret::is_random(value),
+            (_, Whose::Peoples) => true,
+            (Kind::Place, Whose::Reached) => looks_named(value),
+            (_, Whose::Reached) => looks_named(value) && !named::is_body(value),
+            (Kind::Name, Whose::Mostly | Whose::Unsaid) => is_persons(value),
+            (_, Whose::Mostly | Whose::Unsaid | Whose::Things) => false,
+        },
     };
     good.then_some(telling.kind)
 }
 
-/// Whether a value is plainly a person's name: a given name alone, or before others that are names.
-fn is_persons(value: &str) -> bool {
-    let mut words = value
-        .split_whitespace()
-        .map(|word| word.trim_matches(['.', ',', '"', '(', ')']));
-    let count = value.split_whitespace().count();
-    let (Some(first), Some(last)) = (words.next(), words.next_back().or(Some(""))) else {
-        return false;
-    };
-    let capital = |word: &str| word.chars().next().is_some_and(char::is_uppercase);
-    let (given, family) = (look_up(first), look_up(last));
-    match count {
-        1 => given.given() && !given.common() && capital(first),
-        2..=4 if looks_named(value) => {
-            let written = value.split_whitespace().all(capital) && !(given.common() && family.common());
-            given.given() && family.any() && (written || given.sure() && family.sure())
+/// Whether a value is what its key says as a rule.
+fn is_likely(kind: Kind, whose: Whose, value: &str) -> bool {
+    let things = whose == Whose::Things;
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.chars().filter(|letter| letter.is_alphabetic()).count();
+    match kind {
+        Kind::Secret => !things && letters == 0 && (4..=12).contains(&digits),
+        Kind::Phone => digits >= 6 && is_form(value, kind),
+        Kind::Card => {
+            let covered = value.contains(['*', '•', '…']) || value.to_ascii_lowercase().contains("ending");
+            letters == 0 && digits >= 8 || covered && digits >= 4
         }
-        _ => false,
+        Kind::Name if whose == Whose::Peoples => true,
+        Kind::Name => is_persons(value) || !things && named::is_titled(value),
+        Kind::Place | Kind::Organisation => !things && whose != Whose::Mostly,
+        Kind::Email
+        | Kind::Iban
+        | Kind::Ssn
+        | Kind::NationalId
+        | Kind::Ip
+        | Kind::Mac
+        | Kind::Url
+        | Kind::BirthDate
+        | Kind::Address
+        | Kind::Own(_) => !things,
     }
 }
 

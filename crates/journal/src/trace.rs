@@ -169,6 +169,7 @@ impl Spans {
             | Kind::ExecutionResumed { .. }
             | Kind::DataHidden { .. }
             | Kind::DataRevealed { .. }
+            | Kind::AliasRevealed { .. }
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::EgressStarted { .. }

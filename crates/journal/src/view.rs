@@ -245,6 +245,7 @@ impl SessionSummary {
             Kind::ServerUsed { .. }
             | Kind::DataHidden { .. }
             | Kind::DataRevealed { .. }
+            | Kind::AliasRevealed { .. }
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::WorkspaceOpened { .. }
@@ -391,6 +392,7 @@ impl ExecutionSummary {
             | Kind::ServerUsed { .. }
             | Kind::DataHidden { .. }
             | Kind::DataRevealed { .. }
+            | Kind::AliasRevealed { .. }
             | Kind::DataCapped { .. }
             | Kind::ToolDrifted { .. }
             | Kind::PolicyChanged { .. }

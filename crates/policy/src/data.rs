@@ -114,6 +114,9 @@ impl PiiKind {
         Self::Name,
     ];
 
+    /// Those that are looked for where nothing is said: a program has to hand out links, and machines are nobody.
+    pub const UNWRITTEN: [Self; 6] = [Self::Email, Self::Phone, Self::Card, Self::Iban, Self::Ssn, Self::Name];
+
     /// The kind as a policy says it.
     pub const fn word(self) -> &'static str {
         match self {

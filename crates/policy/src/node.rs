@@ -45,6 +45,52 @@ pub(crate) enum Value {
     Map(Vec<(String, At, Node)>),
 }
 
+impl Node {
+    /// An entry of a list that is passed over.
+    const REMOVED: Node = Node {
+        at: At {
+            line: u64::MAX,
+            column: u64::MAX,
+        },
+        value: Value::Null,
+    };
+
+    /// Removes the innermost part that stands at a place, or the entry of a list that it is a part of; answers whether there was one.
+    pub(crate) fn remove_at(&mut self, at: At) -> bool {
+        match &mut self.value {
+            Value::List(list) => {
+                let found = list.iter_mut().find(|node| node.has(at));
+                // Those behind it keep their numbers.
+                found.map(|node| *node = Node::REMOVED).is_some()
+            }
+            Value::Map(entries) => {
+                if entries.iter_mut().any(|(_, _, node)| node.remove_at(at)) {
+                    return true;
+                }
+                let found = entries.iter().position(|(_, key, node)| *key == at || node.at == at);
+                found.map(|index| entries.remove(index)).is_some()
+            }
+            Value::Null | Value::Bool(_) | Value::Signed(_) | Value::Unsigned(_) | Value::Float(_) | Value::Text(_) => {
+                false
+            }
+        }
+    }
+
+    fn has(&self, at: At) -> bool {
+        self.at == at
+            || match &self.value {
+                Value::List(list) => list.iter().any(|node| node.has(at)),
+                Value::Map(entries) => entries.iter().any(|(_, key, node)| *key == at || node.has(at)),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Signed(_)
+                | Value::Unsigned(_)
+                | Value::Float(_)
+                | Value::Text(_) => false,
+            }
+    }
+}
+
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
@@ -317,7 +363,7 @@ impl<'de> SeqAccess<'de> for Elements {
     type Error = NodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, NodeError> {
-        let Some((index, node)) = self.rest.next() else {
+        let Some((index, node)) = self.rest.find(|(_, node)| node.at != Node::REMOVED.at) else {
             return Ok(None);
         };
         let at = node.at;

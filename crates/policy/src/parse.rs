@@ -19,6 +19,9 @@ const MAX_DENY_GLOBS: usize = 1_000;
 /// The most rules of one list about hosts or tools in one document.
 const MAX_RULES: usize = 4_096;
 
+/// The most errors of one document that are told.
+const MAX_ERRORS: usize = 50;
+
 /// A policy document that was refused, with the place and, where possible, the way out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ParseError {
@@ -98,6 +101,28 @@ impl Draft {
     pub fn parse(text: &str, name: &str) -> Result<Self, ParseError> {
         let node = read(text, name)?;
         decode(node, name).map(|draft| draft.named(name))
+    }
+
+    /// As [`Draft::parse`], with everything that is wrong and not only the first: what is wrong is left out, and the rest read again. Of an
+    /// entry of a list only its first error is told.
+    pub fn parse_all(text: &str, name: &str) -> Result<Self, Vec<ParseError>> {
+        let mut node = read(text, name).map_err(|error| vec![error])?;
+        let mut errors = Vec::new();
+        loop {
+            let error = match decode(node.clone(), name) {
+                Ok(draft) if errors.is_empty() => return Ok(draft.named(name)),
+                Ok(_) => return Err(errors),
+                Err(error) => error,
+            };
+            let at = At {
+                line: error.line,
+                column: error.column,
+            };
+            errors.push(error);
+            if at.line == 0 || errors.len() >= MAX_ERRORS || !node.remove_at(at) {
+                return Err(errors);
+            }
+        }
     }
 
     /// This draft as a YAML file that reads back as the same draft.

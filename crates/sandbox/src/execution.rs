@@ -41,6 +41,14 @@ pub struct Task {
     pub again: Option<Again>,
 }
 
+/// A standard input that is known before the program starts.
+pub fn known_stdin(bytes: Vec<u8>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(1);
+    // There is room for one.
+    let _ = sender.try_send(bytes);
+    receiver
+}
+
 /// Everything but its source, its arguments, its files and its answers that an execution of code depends on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Again {

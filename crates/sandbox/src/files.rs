@@ -4,6 +4,7 @@
 //! serves nobody.
 
 mod content;
+mod left;
 mod reason;
 mod walk;
 mod wanted;
@@ -19,6 +20,7 @@ use ringfence_policy::{Glob, RelPath};
 use ringfence_wire::Emit;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, openat2, unlinkat};
 
+pub use left::{LeftBehind, LeftFile};
 pub use reason::{SkipCount, SkipReason, Skipped};
 pub use walk::CollectLimits;
 
@@ -115,6 +117,26 @@ pub struct Collected {
     pub withheld: Vec<(String, SkipReason)>,
 }
 
+/// What `copy_out` does with a file of the same name in the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays as it is, and the new one is not copied.
+    Keep,
+    /// The new one takes its place.
+    Overwrite,
+}
+
+/// What `copy_out` did with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyOutcome {
+    /// It was copied.
+    Copied,
+    /// The folder has it already, with the same content.
+    Same,
+    /// It was not copied.
+    Skipped(SkipReason),
+}
+
 /// The contents of files by path.
 pub type FileContents = BTreeMap<String, Vec<u8>>;
 
@@ -158,7 +180,7 @@ impl Sandbox {
         let ids = self.ids();
         // A jail's own file systems accept no files of users they do not know.
         let written = ringfence_jail::as_file_user(ids.user, ids.group, || {
-            write_in(workspace, name, |to| content::pour(&mut from, to))
+            write_in(workspace, name, Existing::Overwrite, |to| content::pour(&mut from, to))
         });
         let written = written.map_err(|_| PutError::Abandoned)?;
         written.map_err(|source| PutError::Write {
@@ -275,11 +297,17 @@ impl Workspace {
     }
 
     /// Copies collected files below `to`: plain, with plain modes and their holes, following nothing on either side. Answers
-    /// what was not copied because `time` was over.
-    pub fn copy_out(&self, files: &[FoundFile], to: &Path, time: Duration) -> Result<Skipped, CollectError> {
-        let mut late = Skipped::default();
+    /// what became of each, in their order; after `time` nothing more is copied.
+    pub fn copy_out(
+        &self,
+        files: &[FoundFile],
+        to: &Path,
+        existing: Existing,
+        time: Duration,
+    ) -> Result<Vec<CopyOutcome>, CollectError> {
+        let mut outcomes = Vec::with_capacity(files.len());
         let Some(root) = &self.root else {
-            return Ok(late);
+            return Ok(outcomes);
         };
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -291,7 +319,7 @@ impl Workspace {
         for file in files {
             let name = file.path.as_str();
             if reader.check_time().is_err() {
-                late.add(name, SkipReason::Time);
+                outcomes.push(CopyOutcome::Skipped(SkipReason::Time));
                 continue;
             }
             let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
@@ -302,13 +330,23 @@ impl Workspace {
                 length: extent.length.min(file.bytes),
                 stored: extent.stored.min(file.bytes),
             };
-            let copied = write_in(folder.as_fd(), &file.path, |to| reader.copy(&from, extent, to));
-            match copied {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => late.add(name, SkipReason::Time),
-                copied => copied.map_err(failed(&to.join(name)))?,
-            }
+            let copied = write_in(folder.as_fd(), &file.path, existing, |to| {
+                reader.copy(&from, extent, to)
+            });
+            outcomes.push(match copied {
+                Ok(()) => CopyOutcome::Copied,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => CopyOutcome::Skipped(SkipReason::Time),
+                Err(error) if existing == Existing::Keep && error.kind() == io::ErrorKind::AlreadyExists => {
+                    if is_same(folder.as_fd(), file, &mut reader) {
+                        CopyOutcome::Same
+                    } else {
+                        CopyOutcome::Skipped(SkipReason::Exists)
+                    }
+                }
+                Err(error) => return Err(failed(&to.join(name))(error)),
+            });
         }
-        Ok(late)
+        Ok(outcomes)
     }
 }
 
@@ -328,8 +366,24 @@ fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> 
     )?)
 }
 
+/// Whether the plain file of that name below `root` has the content of `file`. One that cannot be read is another.
+fn is_same(root: BorrowedFd<'_>, file: &FoundFile, reader: &mut Reader) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let Ok(there) = open_beneath(root, file.path.as_str(), flags, Mode::empty()).map(File::from) else {
+        return false;
+    };
+    Extent::of(&there).is_ok_and(|extent| {
+        extent.length == file.bytes && reader.digest(&there, extent).is_ok_and(|digest| digest == file.sha256)
+    })
+}
+
 /// Makes the plain file `name` below `root`, and the folders above it, and has it filled.
-fn write_in<T>(root: BorrowedFd<'_>, name: &RelPath, fill: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
+fn write_in<T>(
+    root: BorrowedFd<'_>,
+    name: &RelPath,
+    existing: Existing,
+    fill: impl FnOnce(&mut File) -> io::Result<T>,
+) -> io::Result<T> {
     let text = name.as_str();
     for (index, _) in text.match_indices('/') {
         let parent = text.get(..index).unwrap_or_default();
@@ -341,7 +395,11 @@ fn write_in<T>(root: BorrowedFd<'_>, name: &RelPath, fill: impl FnOnce(&mut File
             Err(error) => return Err(error.into()),
         }
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NONBLOCK;
+    let unless_there = match existing {
+        Existing::Keep => OFlags::EXCL,
+        Existing::Overwrite => OFlags::TRUNC,
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | unless_there;
     let mut to = File::from(open_beneath(root, text, flags, Mode::from_raw_mode(0o644))?);
     if !to.metadata()?.is_file() {
         return Err(io::Error::new(

@@ -37,11 +37,11 @@ pub use budget::{
     Admission, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource, NoPlace, Shortage,
 };
 pub use door::{Answered, Ask, Asked, Door, Refusal};
-pub use execution::{Again, Ended, Network, Output, RunError, Stop, Task, TaskKind, Words};
+pub use execution::{Again, Ended, Network, Output, RunError, Stop, Task, TaskKind, Words, known_stdin};
 pub use feed::{NETWORK_PORT, NETWORK_TRUST};
 pub use files::{
-    Change, CollectError, CollectLimits, Collected, FileContents, FoundFile, PutError, SkipCount, SkipReason, Skipped,
-    Workspace,
+    Change, CollectError, CollectLimits, Collected, CopyOutcome, Existing, FileContents, FoundFile, LeftBehind,
+    LeftFile, PutError, SkipCount, SkipReason, Skipped, Workspace,
 };
 pub use native::{LaunchError, Native, Support, WorkerProgram, lasting_user, remove_group, remove_remains};
 pub use pool::{Pool, PoolCounts, TakeError};

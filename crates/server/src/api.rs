@@ -21,6 +21,7 @@ mod approvals;
 mod document;
 mod events;
 mod files;
+mod outputs;
 mod runs;
 mod sessions;
 mod skills;
@@ -64,6 +65,7 @@ pub(crate) fn routes(engine: Arc<Engine>, closing: watch::Receiver<bool>) -> Rou
 fn paths() -> Vec<Path> {
     let mut paths = runs::paths();
     paths.extend(files::paths());
+    paths.extend(outputs::paths());
     paths.extend(sessions::paths());
     paths.extend(approvals::paths());
     paths.extend(skills::paths());

@@ -2,7 +2,7 @@
 //! arguments instead of flags, the same in both, and no shell on the operator's machine.
 
 /// What a client says instead of what a person at the command line says. `--set` has a rule of its own.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 9] = [
     (
         "name tool servers with `--servers` or in `ringfence.yaml`",
         "the operator names tool servers in `ringfence.yaml`",
@@ -11,6 +11,14 @@ const WORDS: [(&str, &str); 7] = [
     (
         "take files out with `--out`",
         "write to `/workspace`: its files come back with the result",
+    ),
+    (
+        "add `--force` to overwrite it, or name another folder",
+        "name another folder",
+    ),
+    (
+        "add `--force` to overwrite, or name another folder",
+        "name another folder",
     ),
     ("; or run without `--require-hard`", ""),
     ("run without `--require-hard`, or where", "run it where"),

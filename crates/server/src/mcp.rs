@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use face::Face;
 pub(crate) use fault::Fault;
-pub(crate) use run::ask;
+pub(crate) use run::api_ask;
 
 /// The schemas of what a run is asked with, and of what it answers.
 pub(crate) fn run_schemas() -> Option<(Arc<JsonObject>, Arc<JsonObject>)> {

@@ -4,7 +4,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ringfence_journal::{Hash, Mark, Signer};
@@ -34,6 +34,10 @@ impl Home {
     /// Makes the folder and its parts where they are missing.
     pub(crate) fn prepare(path: &Path) -> Result<Home, OpenError> {
         let home = Home::unprepared(path)?;
+        close_to_others(&home.0).map_err(|source| OpenError::Folder {
+            path: home.0.clone(),
+            source,
+        })?;
         for folder in [home.0.clone(), home.keys(), home.run()] {
             private_folder(&folder)?;
         }
@@ -364,6 +368,26 @@ pub(crate) enum MarkError {
     /// Its content is not a mark.
     #[error("`{}` is damaged", path.display())]
     Form { path: PathBuf, source: serde_json::Error },
+}
+
+/// Takes the permissions of group and others from a data folder that they can only look into; answers those that it had. A folder that
+/// holds something else than our data may be meant for others, and is left as it is; so is one that they can write, which does not open.
+pub fn close_to_others(home: &Path) -> io::Result<Option<u32>> {
+    let data = match fs::metadata(home) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        data => data?,
+    };
+    let mode = data.mode() & 0o7777;
+    let (is_open, is_writable) = (mode & 0o077 != 0, mode & 0o022 != 0);
+    if !data.is_dir() || !is_open || is_writable {
+        return Ok(None);
+    }
+    let is_ours = |name: &&str| home.join(name).exists();
+    if !["ringfence.db", "keys", "tools", "vault.json"].iter().any(is_ours) && fs::read_dir(home)?.next().is_some() {
+        return Ok(None);
+    }
+    fs::set_permissions(home, fs::Permissions::from_mode(mode & !0o077))?;
+    Ok(Some(mode & 0o777))
 }
 
 /// A folder of the owner's, made if missing; refused if others could change what is in it.

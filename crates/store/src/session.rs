@@ -151,6 +151,28 @@ pub struct Execution {
     pub ended: Option<Timestamp>,
 }
 
+/// What an id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdKind {
+    /// A session: `s_`.
+    Session,
+    /// An execution: `x_`.
+    Execution,
+    /// A question to a person: `a_`.
+    Approval,
+}
+
+impl IdKind {
+    /// What ids of this kind begin with.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            IdKind::Session => "s_",
+            IdKind::Execution => "x_",
+            IdKind::Approval => "a_",
+        }
+    }
+}
+
 /// Which sessions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sessions {
@@ -249,6 +271,24 @@ impl Store {
             .await
             .map_err(ReadError::Database)?;
         row.as_ref().map(execution).transpose()
+    }
+
+    /// The first ids of a kind that begin like this, newest first.
+    pub async fn ids_starting_with(&self, kind: IdKind, beginning: &str, limit: u32) -> Result<Vec<String>, ReadError> {
+        let query = match kind {
+            IdKind::Session => "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2",
+            IdKind::Execution => {
+                "SELECT id FROM executions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2"
+            }
+            IdKind::Approval => "SELECT id FROM approvals WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2",
+        };
+        let mut reader = self.reader().await?;
+        sqlx::query_scalar(query)
+            .bind(beginning)
+            .bind(limit)
+            .fetch_all(reader.connection()?)
+            .await
+            .map_err(ReadError::Database)
     }
 
     /// A policy that a session ran under, as JSON.

@@ -1,5 +1,6 @@
 //! How well personal data is found: labelled texts, the same values written in other ways, texts without any, and time.
 
+pub mod answers;
 pub mod data;
 pub mod examples;
 pub mod forms;
@@ -27,4 +28,10 @@ fn made(names: Names, secrets: Secrets) -> Detector {
         secrets,
         own: Vec::new(),
     })
+}
+
+/// A part of a whole, as a share; of nothing, all.
+#[expect(clippy::cast_precision_loss, reason = "counts of a few thousands")]
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }

@@ -3,6 +3,7 @@
 //! An [`Engine`] is made before the job is known and used once. It has no network, no modules and no processes; the jail around
 //! the process is the wall, so nothing here defends against the program, except that it ends with a clear outcome.
 mod calls;
+mod chance;
 mod emit;
 mod event_loop;
 mod fault;
@@ -290,24 +291,19 @@ impl Engine {
         }
     }
 
-    /// What the program's author should know about a value that JSON took, but not whole.
-    fn objection<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Option<(String, String)> {
-        let simple = value.is_number() || value.is_string() || value.is_bool();
-        if simple { None } else { self.hooks.objection(ctx, value) }
-    }
-
     fn to_json<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Outcome {
         if value.is_undefined() || value.is_null() {
             return Outcome::Completed { value_json: None };
         }
-        match ctx.json_stringify(value.clone()).catch(ctx) {
-            Ok(text) => match self.objection(ctx, value) {
-                Some((message, hint)) => Outcome::NotJson(fault::not_json(&message, &hint)),
-                None => match text.map(|text| text.to_string()).transpose() {
-                    Ok(value_json) => Outcome::Completed { value_json },
-                    Err(error) => Outcome::NotJson(fault::not_json(&error.to_string(), "")),
-                },
-            },
+        let simple = value.is_number() || value.is_string() || value.is_bool();
+        let text = if simple {
+            ctx.json_stringify(value)
+                .and_then(|text| text.map(|text| text.to_string()).transpose())
+        } else {
+            self.hooks.json(ctx, value)
+        };
+        match text.catch(ctx) {
+            Ok(value_json) => Outcome::Completed { value_json },
             Err(caught) => fault::unprintable(ctx, &self.host, &self.hooks, caught),
         }
     }

@@ -27,6 +27,7 @@ const SCRIPT: &str = concat!(
     include_str!("python/tape.py"),
     include_str!("python/bridge.py"),
     include_str!("python/tools.py"),
+    include_str!("python/value.py"),
     include_str!("python/program.py"),
     include_str!("python/world.py"),
     include_str!("python/zygote.py")

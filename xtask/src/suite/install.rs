@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Outcome, checks, npm, passed};
+use crate::program;
 
 /// A Debian package, the files of which one shows that it is there, and what needs it.
 struct Need {
@@ -104,6 +105,10 @@ const TYPESCRIPT: &str = "typescript@7.0.2";
 const TY: &str = "ty==0.0.100";
 /// A client of the network that Python programs use, below `target/tools/requests`.
 const REQUESTS: &str = "requests==2.32.5";
+/// Tables and numbers as Python programs give them back, below `target/tools/pandas`.
+const PANDAS: &str = "pandas==2.3.3";
+/// Where sandboxes take Python from, the first that there is.
+const PYTHONS: [&str; 2] = ["/usr/bin/python3", "/usr/local/bin/python3"];
 /// Servers of others that the gateway is tried against, below `target/tools/npm`.
 const SERVERS: [&str; 2] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
@@ -158,7 +163,27 @@ fn checkers(tools: &Path) -> Result<()> {
         checks::run(install.arg(tools.join("requests")).arg(REQUESTS))?;
         mark(&client, REQUESTS)?;
     }
-    Ok(())
+    pandas(tools, &python)
+}
+
+/// Its parts in C fit one version of Python: that of the sandboxes, which need not be the one that `pip` runs on.
+fn pandas(tools: &Path, python: &Path) -> Result<()> {
+    let Some(inside) = PYTHONS.iter().find(|python| Path::new(python).exists()) else {
+        bail!("there is no Python for sandboxes: {}", PYTHONS.join(" or "));
+    };
+    let version =
+        program::read(Command::new(inside).args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]))?;
+    let version = version.trim();
+    let (marker, wanted) = (tools.join("pandas.version"), format!("{PANDAS} for {version}"));
+    if marked(&marker, &wanted) {
+        return Ok(());
+    }
+    eprintln!("installing: {wanted}");
+    let mut install = Command::new(python.join("bin/pip"));
+    install.args(["install", "--quiet", "--upgrade", "--only-binary=:all:"]);
+    install.args(["--python-version", version, "--target"]);
+    checks::run(install.arg(tools.join("pandas")).arg(PANDAS))?;
+    mark(&marker, &wanted)
 }
 
 fn marked(mark: &Path, version: &str) -> bool {

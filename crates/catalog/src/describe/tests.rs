@@ -35,6 +35,33 @@ fn unknown_names_get_the_nearest_and_known_ones_are_shown_once() {
 }
 
 #[test]
+fn the_nearest_of_a_tool_that_is_not_there_are_of_its_server_and_shown() {
+    let catalog = catalog();
+    let nearest = |server: &str, tool: &str| catalog.nearest(server, tool, |_| true);
+    assert_eq!(nearest("files", "file_read")[0], "files.read_file");
+    assert!(
+        nearest("files", "file_read")
+            .iter()
+            .all(|name| name.starts_with("files."))
+    );
+    // No such server: those of all, the more alike server first.
+    assert_eq!(
+        nearest("file", "read_files")[..2],
+        ["files.read_file", "disk.read_file"]
+    );
+    assert!(nearest("mail", "zzzz").is_empty());
+    // One that is not shown is not named, not even by its own name.
+    let shown = |tool: &&crate::Tool| tool.name.as_str() != "files.read_file";
+    for name in ["read_file", "file_read", "read_fil"] {
+        assert!(
+            !catalog
+                .nearest("files", name, shown)
+                .contains(&"files.read_file".to_owned())
+        );
+    }
+}
+
+#[test]
 fn too_many_names_are_refused() {
     let catalog = catalog();
     let index = Index::new(&catalog);

@@ -13,7 +13,7 @@ fn synonyms_go_both_ways() {
 #[test]
 fn the_longest_chinese_word_wins() {
     let mut found = Vec::new();
-    gloss("查询数据库", &mut |word: &str| found.push(word.to_owned()));
+    gloss("查询数据库", &mut |word: &str, _| found.push(word.to_owned()));
     assert_eq!(found, ["query", "search", "get", "database"]);
 }
 

@@ -35,9 +35,63 @@ fn several_things_to_do_are_clauses() {
 }
 
 #[test]
+fn a_connective_is_no_clause() {
+    let update = ["find the order.", "update its status"];
+    for text in [
+        "find the order. Finally, update its status",
+        "find the order. In the end, update its status",
+        "Firstly, find the order. Step 2: update its status",
+        "First, find the order. After that, update its status",
+    ] {
+        check(text, "find the order. update its status", &update);
+    }
+    check(
+        "find it and finally update it",
+        "find it and update it",
+        &["find it", "update it"],
+    );
+    // What the same words say elsewhere stays.
+    check("the first page", "the first page", &[]);
+    check("end the call, please", "end the call, please", &[]);
+}
+
+#[test]
+fn what_is_not_wanted_is_not_asked_for() {
+    check("archive it without deleting mails", "archive it without mails", &[]);
+    check(
+        "do not send the mail, read it",
+        "do not the mail, read it",
+        &["do not the mail,", "read it"],
+    );
+    check("do not send. read it", "do not . read it", &[]);
+    check("pages without images", "pages without images", &[]);
+}
+
+#[test]
+fn chinese_sentences_are_clauses_too() {
+    check(
+        "查询天气。发送邮件。",
+        "查询天气。 发送邮件。",
+        &["查询天气。", "发送邮件。"],
+    );
+}
+
+#[test]
+fn every_part_of_a_long_question_is_in_a_clause() {
+    let things: Vec<String> = (0..40).map(|number| format!("find thing{number}.")).collect();
+    let question = Question::read(&things.join(" "));
+    assert_eq!(question.clauses.len(), 12);
+    assert_eq!(question.clauses.join(" "), things.join(" "));
+    let sizes = question.clauses.iter().map(|clause| clause.split_whitespace().count());
+    assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 2);
+}
+
+#[test]
 fn a_question_is_bounded() {
-    let question = Question::read(&"find this. ".repeat(10_000));
-    assert!(question.whole.len() <= 2_000);
-    assert_eq!(question.clauses.len(), 6);
+    let things: Vec<String> = (0..10_000).map(|number| format!("find {number}.")).collect();
+    let question = Question::read(&things.join(" "));
+    assert!(question.whole.len() <= 8_000);
+    assert_eq!(question.clauses.len(), 12);
+    assert_eq!(Question::read(&"find this. ".repeat(100)).clauses.len(), 0);
     assert_eq!(Question::read("").clauses.len(), 0);
 }

@@ -5,7 +5,7 @@ use clap::Subcommand;
 /// `vault`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VaultCommand {
-    /// Keep a secret, which is read from standard input
+    /// Keep a secret, which is read from standard input; a terminal does not show it
     Set(VaultName),
     /// What the secrets are called
     List(VaultList),

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Approvals, Settled, Shown};
 use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, AskReason, Hash};
-use ringfence_store::Store;
+use ringfence_store::{IdKind, Store};
 use serde_json::json;
 
-use super::{run, session_id, store};
+use super::{ids, run, store};
 use crate::args::{ApprovalsCommand, ApprovalsList, ApprovalsShow, Approve, Deny, For, Say};
 use crate::fault::{Fault, NOT_HELD};
 use crate::print::{Printer, Style, escape, span};
@@ -31,11 +31,14 @@ pub(crate) async fn start(
 }
 
 async fn list(list: &ApprovalsList, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let session = list.session.as_deref().map(session_id).transpose()?;
     let found = match store(settings).await {
         Err(fault) if fault.code == "store.none" => Vec::new(),
         Err(fault) => return Err(fault),
         Ok(store) => {
+            let session = match list.session.as_deref() {
+                Some(text) => Some(ids::session(&store, text).await?),
+                None => None,
+            };
             let which = Approvals {
                 session,
                 state: (!list.all).then_some(ApprovalState::Pending),
@@ -104,8 +107,8 @@ fn line(text: &str) -> String {
 }
 
 async fn show(args: &ApprovalsShow, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let id = approval_id(&args.id)?;
     let store = store(settings).await?;
+    let id = approval_id(&store, &args.id).await?;
     let found = approvals::look(&store, id).await;
     store.leave().await;
     let found = found?.ok_or_else(|| Fault::from(AnswerError::Unknown(id)))?;
@@ -217,8 +220,8 @@ async fn answer(
     settings: &Settings,
     printer: &Printer,
 ) -> Result<ExitCode, Fault> {
-    let id = approval_id(id)?;
     let store = store(settings).await?;
+    let id = approval_id(&store, id).await?;
     let settled = answer_in(&store, id, &say, scope).await;
     store.leave().await;
     tell(&settled?, &say, printer)
@@ -288,8 +291,9 @@ fn said(settled: &Settled, printer: &Printer) -> String {
     )
 }
 
-fn approval_id(text: &str) -> Result<ApprovalId, Fault> {
-    text.parse().map_err(|error: ringfence_journal::IdError| {
+async fn approval_id(store: &Store, text: &str) -> Result<ApprovalId, Fault> {
+    let whole = ids::whole(store, text, &[IdKind::Approval]).await?;
+    whole.parse().map_err(|error: ringfence_journal::IdError| {
         Fault::ours("approval.id", format!("`{text}` is {error}"))
             .hint("`ringfence approvals list` shows the ids")
             .exit(NOT_HELD)

@@ -9,7 +9,7 @@ use ringfence_journal::{LOST_HINT, Record, Report};
 use ringfence_store::{Contents, Missed, Store, set_aside};
 use serde_json::json;
 
-use super::{no_session, session_id, store};
+use super::{ids, no_session, store};
 use crate::args::{Audit, Export, Follow, Show, Verify};
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, count, event};
@@ -60,7 +60,7 @@ async fn tail(follow: &Follow, store: &Store, printer: &Printer) -> Result<ExitC
 }
 
 async fn show(show: &Show, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
-    let id = session_id(&show.session)?;
+    let id = ids::session(store, &show.session).await?;
     let records = store.show(id).await?;
     if records.is_empty() {
         return Err(no_session(id));

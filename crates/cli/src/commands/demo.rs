@@ -43,7 +43,7 @@ pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitC
     let result = demo.show(folder.path()).await;
     run::leave(engine).await;
     let held = result?;
-    printer.line(&next_steps(printer, settings.home_is_named, started))?;
+    printer.line(&next_steps(printer, settings, started))?;
     Ok(if held {
         ExitCode::SUCCESS
     } else {
@@ -68,15 +68,17 @@ impl Demo<'_> {
         Ok(refused && held && sound)
     }
 
+    /// Runs a program to its end. What it waits for is not told: nobody can answer it, it is over before.
     async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
-        let execution = run::follow(
-            self.engine,
-            RunCode::new(policy, program),
-            &mut (),
-            self.interrupt,
-            self.printer,
-        )
-        .await?;
+        let nobody = &mut ();
+        let run = self.engine.run(RunCode::new(policy, program), nobody);
+        tokio::pin!(run);
+        let execution = loop {
+            tokio::select! {
+                execution = &mut run => break execution?,
+                () = run::wished(self.interrupt) => self.engine.cancel_all(),
+            }
+        };
         self.sessions.borrow_mut().push(execution.session_id);
         Ok(execution)
     }
@@ -168,23 +170,53 @@ fn secret(folder: &Path) -> Result<PathBuf, Fault> {
     Ok(path)
 }
 
-fn next_steps(printer: &Printer, kept: bool, started: Instant) -> String {
+/// What to try next, as commands that work here and now.
+fn next_steps(printer: &Printer, settings: &Settings, started: Instant) -> String {
     let milliseconds = started.elapsed().as_millis();
     let took = format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100);
-    let kept = if kept {
+    let kept = if settings.home_is_named {
         "the journal stays in RINGFENCE_HOME"
     } else {
         "nothing was kept"
     };
+    let program = settings.own_command();
+    let mut steps = vec![
+        (
+            format!("{program} run FILE.ts"),
+            "your own program; .js .py .sh as well",
+        ),
+        (
+            format!("{program} exec -- CMD"),
+            "any program of this machine, confined",
+        ),
+        (
+            format!("{program} tools list --servers FILE"),
+            "the tools of your own servers, as in other clients' `mcpServers`",
+        ),
+        (
+            format!("{program} policy show"),
+            "every rule in force, and what holds it here",
+        ),
+        (format!("{program} doctor"), "what this machine can enforce"),
+        (format!("{program} probe"), "try to break out, here and now"),
+    ];
+    // Where nothing is kept there is no journal to look at.
+    let journal = if settings.journal_home().is_ok() {
+        (format!("{program} audit tail"), "what happened")
+    } else {
+        let command = format!("RINGFENCE_HOME=DIR {program} demo");
+        (command, "the same, and its journal stays, for `audit tail`")
+    };
+    steps.insert(4, journal);
+    let width = steps
+        .iter()
+        .map(|(command, _)| command.chars().count())
+        .max()
+        .unwrap_or(0);
+    let lines = steps
+        .iter()
+        .map(|(command, what)| format!("  {command:<width$}   {what}\n"));
     let title = printer.paint("Next", Style::Strong);
-    format!(
-        "\n{title}\n  ringfence run FILE.ts          your own program; .js .py .sh as well\n  \
-         ringfence exec -- CMD          any program of this machine, confined\n  \
-         ringfence tools search TEXT    find a tool; servers by `--servers FILE`\n  \
-         ringfence policy show          every rule in force, and what holds it here\n  \
-         ringfence audit tail           what happened\n  \
-         ringfence doctor               what this machine can enforce\n  \
-         ringfence probe                try to break out, here and now\n\n{}",
-        printer.paint(&format!("{took}; {kept}."), Style::Faint)
-    )
+    let (lines, end) = (lines.collect::<String>(), format!("{took}; {kept}."));
+    format!("\n{title}\n{lines}\n{}", printer.paint(&end, Style::Faint))
 }

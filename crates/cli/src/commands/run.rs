@@ -10,7 +10,7 @@ use ringfence_engine::{Engine, Execution, ExecutionAnswer, Out, Program, Reader,
 use ringfence_gateway::Sight;
 use ringfence_journal::{Principal, Status};
 use ringfence_policy::{Period, Policy};
-use ringfence_sandbox::Language;
+use ringfence_sandbox::{Existing, Language};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
@@ -47,7 +47,9 @@ pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Re
         (Some(lang), _) => lang,
         (None, true) => {
             let message = "a program from standard input needs its language";
-            return Err(Fault::ours("language.unknown", message).hint("add `--lang ts`, `js`, `python` or `shell`"));
+            return Err(Fault::ours("language.unknown", message)
+                .hint("add `--lang ts`, `js`, `python` or `shell`")
+                .exit(fault::USAGE));
         }
         (None, false) => language_of(&run.program)?,
     };
@@ -140,7 +142,7 @@ impl Task {
             args,
             files,
             stdin,
-            out: place.out.clone().map_or(Out::Nowhere, Out::Folder),
+            out: out_of(&place),
             require_hard: place.require_hard,
             reader: if place.json { Reader::Printed } else { Reader::Owner },
             timeout,
@@ -168,6 +170,7 @@ impl Task {
                 execution: ExecutionAnswer::from(&execution),
                 learnt,
             })?;
+            printer.truncation(&execution, output_limit);
         } else {
             let around = Around {
                 open_line,
@@ -175,9 +178,7 @@ impl Task {
                 out: place.out.as_deref(),
             };
             printer.execution(&execution, &around)?;
-            if keeps {
-                say_kept(&execution, printer);
-            }
+            say_kept(&execution, keeps, printer);
         }
         if let Some(lesson) = lesson.filter(|_| file.is_some() || !place.json) {
             lesson.hand_over(file.as_deref(), printer)?;
@@ -195,6 +196,17 @@ fn sight_of(place: &Place, policy: &Policy) -> Result<Option<Sight>, Fault> {
     Ok(Some(sight))
 }
 
+/// Where new and changed files go.
+fn out_of(place: &Place) -> Out {
+    let existing = if place.force {
+        Existing::Overwrite
+    } else {
+        Existing::Keep
+    };
+    let folder = |path| Out::Folder { path, existing };
+    place.out.clone().map_or(Out::Nowhere, folder)
+}
+
 /// Makes the folder that files go to.
 fn make_out(out: Option<&Path>) -> Result<(), Fault> {
     let Some(out) = out else { return Ok(()) };
@@ -204,8 +216,8 @@ fn make_out(out: Option<&Path>) -> Result<(), Fault> {
     })
 }
 
-fn say_kept(execution: &Execution, printer: &Printer) {
-    if execution.status != Status::Refused {
+fn say_kept(execution: &Execution, keeps: bool, printer: &Printer) {
+    if keeps && execution.status != Status::Refused {
         let id = execution.session_id;
         printer.notice(&format!("its files are kept: go on with `--session {id}`"));
     }
@@ -331,7 +343,7 @@ pub(crate) async fn follow(
 }
 
 /// Waits for a wish to end; once there is one, a moment only.
-async fn wished(interrupt: &Interrupt) {
+pub(crate) async fn wished(interrupt: &Interrupt) {
     match interrupt.wished() {
         Wish::None => interrupt.requested().await,
         Wish::Signal | Wish::ReaderGone => tokio::time::sleep(INSIST).await,
@@ -355,9 +367,11 @@ fn rules_of(place: &Place, config: &Config) -> Result<(Policy, Option<Duration>)
     if !stays {
         return Ok((rules::in_force(&place.rules, Some(timeout), config)?, None));
     }
-    let asked: Period = timeout
-        .parse()
-        .map_err(|error| Fault::ours("arguments", format!("`--timeout {timeout}`: {error}")).hint("write 30s or 5m"))?;
+    let asked: Period = timeout.parse().map_err(|error| {
+        Fault::ours("arguments", format!("`--timeout {timeout}`: {error}"))
+            .hint("write 30s or 5m")
+            .exit(fault::USAGE)
+    })?;
     if asked.get() > policy.limits().wall {
         let message = format!("`--timeout {timeout}` is more than the policy of this session allows");
         return Err(Fault::refused("session.fixed", message)

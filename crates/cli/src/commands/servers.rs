@@ -53,6 +53,9 @@ async fn list(args: &ServersList, settings: &Settings, printer: &Printer) -> Res
     let desk = Desk::open(&args.rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams().clone();
     let mut rows = Vec::new();
+    if !args.json && upstreams.servers().iter().next().is_some() {
+        printer.line(&format!("{:<20}  {:<17}  {:<14}  WHAT", "NAME", "RUNS", "TOOLS"))?;
+    }
     for server in upstreams.servers().iter() {
         let (where_it_runs, what) = place(server);
         let tools = tools_of(&upstreams, &server.name);

@@ -20,7 +20,7 @@ use crate::settings::servers::Chosen;
 mod replay;
 mod show;
 mod standing;
-mod workspace;
+pub(super) mod workspace;
 
 /// How long `stop` waits for a session to be closed.
 const PATIENCE: Duration = Duration::from_secs(5);

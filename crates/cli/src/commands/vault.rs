@@ -3,21 +3,25 @@
 use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
+mod hidden;
+
 use ringfence_gateway::{Secret, Vault, VaultError};
 
+use hidden::Typed;
+
 use crate::args::VaultCommand;
-use crate::fault::{Fault, NOT_HELD, chain, reason};
+use crate::fault::{CANCELLED, Fault, NOT_HELD, chain, reason};
 use crate::print::Printer;
 use crate::settings::{Settings, servers};
 
 /// More than any secret has.
-const MOST: u64 = 65 * 1024;
+const MAX_SECRET: usize = 65 * 1024;
 
 pub(crate) fn start(command: VaultCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let vault = Vault::find(&settings.home()?, &servers::environment());
     match command {
         VaultCommand::Set(args) => {
-            let secret = secret(printer)?;
+            let secret = secret(&args.name, printer)?;
             vault.set(&args.name, &secret).map_err(|error| fault(&error))?;
             printer.notice(&format!("kept; refer to it as `vault:{}`", args.name));
         }
@@ -46,20 +50,40 @@ pub(crate) fn start(command: VaultCommand, settings: &Settings, printer: &Printe
 }
 
 /// A secret on the command line would be in the shell's history and in every list of processes.
-fn secret(printer: &Printer) -> Result<Secret, Fault> {
+fn secret(name: &str, printer: &Printer) -> Result<Secret, Fault> {
+    let unread = |error: io::Error| Fault::ours("vault.read", format!("cannot read the secret: {}", reason(&error)));
     let stdin = io::stdin();
-    if stdin.is_terminal() {
-        printer.notice("type the secret, it is shown; end with a new line and Ctrl-D");
-    }
-    let mut text = Vec::new();
-    stdin
-        .lock()
-        .take(MOST)
-        .read_to_end(&mut text)
-        .map_err(|error| Fault::ours("vault.read", format!("cannot read the secret: {}", reason(&error))))?;
+    let text = if stdin.is_terminal() {
+        typed(name, printer).map_err(unread)??
+    } else {
+        let mut text = Vec::new();
+        stdin
+            .lock()
+            .take(MAX_SECRET as u64)
+            .read_to_end(&mut text)
+            .map_err(unread)?;
+        text
+    };
     let text = String::from_utf8(text)
         .map_err(|_| Fault::ours("vault.read", "the secret is not a text").hint("encode it, as base64 for instance"))?;
     Ok(Secret::new(text.trim_end_matches(['\r', '\n'])))
+}
+
+/// A secret from the terminal, where it is not shown.
+fn typed(name: &str, printer: &Printer) -> io::Result<Result<Vec<u8>, Fault>> {
+    let ask = || {
+        printer.aside(&format!(
+            "type or paste the secret `{name}`, which is not shown; Enter ends it"
+        ));
+    };
+    Ok(match hidden::read_line(MAX_SECRET, ask)? {
+        Typed::Line(line) => Ok(line),
+        Typed::SeveralLines => Err(
+            Fault::ours("vault.read", "the secret has several lines, and nothing was kept")
+                .hint(format!("give it as a file: `ringfence vault set {name} < FILE`")),
+        ),
+        Typed::Cancelled => Err(Fault::ours("cancelled", "cancelled, nothing was kept").exit(CANCELLED)),
+    })
 }
 
 fn fault(error: &VaultError) -> Fault {

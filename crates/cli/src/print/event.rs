@@ -57,12 +57,8 @@ pub(crate) fn what(kind: &Kind) -> String {
         } => {
             let code = exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
             let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
-            format!(
-                "{}{code}{error}, {} ms, {}",
-                status.name(),
-                usage.wall_ms,
-                bytes(usage.peak_memory_bytes)
-            )
+            let (wall, memory) = (usage.wall_ms, bytes(usage.peak_memory_bytes));
+            format!("{}{code}{error}, {wall} ms, {memory}", status.name())
         }
         Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused{}", by(rule.as_str())),
         Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code}{}", by(rule.as_str())),
@@ -84,7 +80,9 @@ pub(crate) fn what(kind: &Kind) -> String {
         | Kind::ApprovalAnswered { .. }
         | Kind::ExecutionSuspended { .. }
         | Kind::ExecutionResumed { .. } => waiting(kind),
-        Kind::DataHidden { .. } | Kind::DataRevealed { .. } | Kind::DataCapped { .. } => data(kind),
+        Kind::DataHidden { .. } | Kind::DataRevealed { .. } | Kind::AliasRevealed { .. } | Kind::DataCapped { .. } => {
+            data(kind)
+        }
         Kind::WorkspaceOpened { bytes: held, files } => format!("{files} entries, {}", bytes(*held)),
         Kind::WorkspaceRemoved {
             mounts,
@@ -170,6 +168,7 @@ fn data(kind: &Kind) -> String {
             format!("{place} {done} {}", what.join(", "))
         }
         Kind::DataRevealed { number, count } => format!("{number}: {count} aliases became their values"),
+        Kind::AliasRevealed { alias, of } => format!("{alias} of session {of}, to a person"),
         Kind::DataCapped {
             part,
             bytes: size,
@@ -336,6 +335,7 @@ fn call(kind: &Kind) -> String {
         | Kind::FilesOut { .. }
         | Kind::DataHidden { .. }
         | Kind::DataRevealed { .. }
+        | Kind::AliasRevealed { .. }
         | Kind::DataCapped { .. }
         | Kind::ApprovalAsked { .. }
         | Kind::ApprovalAnswered { .. }

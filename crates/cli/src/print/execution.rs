@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_engine::{Execution, FileReport, ViolationReport};
 use ringfence_policy::visible;
+use ringfence_sandbox::LeftBehind;
 use serde_json::value::RawValue;
 
 use super::{Printer, bytes, count, escape, layout};
@@ -11,6 +12,8 @@ use crate::fault::Fault;
 
 /// Attempts that are listed one by one; the journal has all.
 const MOST_LISTED: usize = 8;
+/// A program that prints so many times its limit is ended, so one that was not has printed less.
+const FLOOD: u64 = 16;
 /// Places in the source that are listed.
 const MOST_PLACES: usize = 10;
 
@@ -29,25 +32,16 @@ impl Printer {
     /// Prints what `execution` leaves to say after its output was shown.
     pub(crate) fn execution(&self, execution: &Execution, around: &Around<'_>) -> Result<(), Fault> {
         self.value(execution.value.as_deref(), around.open_line)?;
-        let cut = [
-            ("stdout", execution.truncated.stdout),
-            ("stderr", execution.truncated.stderr),
-        ];
-        for (stream, _) in cut.into_iter().filter(|(_, cut)| *cut) {
-            let limit = bytes(around.output_limit);
-            self.notice(&format!("{stream} was cut after {limit}: `proc.output`"));
-        }
-        if execution.truncated.value {
-            self.notice("the value was cut: `proc.output`");
-        }
-        self.violations(&execution.violations);
-        if let Some(out) = around.out
-            && !execution.files.is_empty()
-        {
-            let files = count(execution.files.len() as u64, "file");
-            self.notice(&format!("{files} copied to `{}`", out.display()));
-        }
-        if around.out.is_none() {
+        self.truncation(execution, around.output_limit);
+        if let Some(out) = around.out {
+            self.violations(execution.violations.iter().filter(|one| one.kind != "file"));
+            if !execution.files.is_empty() {
+                let files = count(execution.files.len() as u64, "file");
+                self.notice(&format!("{files} copied to `{}`", out.display()));
+            }
+            self.left_behind(&execution.left_behind);
+        } else {
+            self.violations(&execution.violations);
             self.emitted(&execution.files);
         }
         if let Some(error) = &execution.error {
@@ -69,6 +63,34 @@ impl Printer {
         Ok(())
     }
 
+    /// What of its output is missing, by which rule, and what helps. Never silenced: who reads a part must not take it for all.
+    pub(crate) fn truncation(&self, execution: &Execution, output_limit: u64) {
+        let (cut, whole) = (execution.truncated, execution.whole.as_deref());
+        let is_ended = execution
+            .error
+            .as_ref()
+            .is_some_and(|error| error.code == "limit.output");
+        let streams = [
+            ("stdout", cut.stdout, whole.is_some_and(|whole| whole.stdout.is_some())),
+            ("stderr", cut.stderr, whole.is_some_and(|whole| whole.stderr.is_some())),
+            ("value", cut.value, true),
+        ];
+        for (part, _, is_kept) in streams.into_iter().filter(|(_, is_cut, _)| *is_cut) {
+            let limit = bytes(output_limit);
+            let enough = bytes(output_limit.saturating_mul(FLOOD)).replace(' ', "");
+            self.warning(&if is_kept {
+                format!("{part} is cut in this answer: `data.return`; the answer says how much is missing, and where more of it is")
+            } else if is_ended {
+                format!("{part} was cut after {limit}: `proc.output`")
+            } else {
+                format!(
+                    "{part} was cut after {limit}: `proc.output`; `--set proc.output={enough}` is enough for all of it, \
+                     or write a file and take it out with `--out`"
+                )
+            });
+        }
+    }
+
     /// What the program wants to go out and nobody takes.
     fn emitted(&self, files: &[FileReport]) {
         for file in files.iter().filter(|file| file.emitted).take(MOST_LISTED) {
@@ -77,6 +99,19 @@ impl Printer {
             self.notice(&format!(
                 "`{path}` ({media_type}, {size}) is emitted: `--out DIR` copies it out"
             ));
+        }
+    }
+
+    /// What did not go to the folder, file by file, and why.
+    fn left_behind(&self, left: &LeftBehind) {
+        for file in left.files.iter().take(MOST_LISTED) {
+            let path = visible(&file.path);
+            self.notice(&format!("`{path}` was left behind: {}; {}", file.reason, file.hint));
+        }
+        let more = left.files.len().saturating_sub(MOST_LISTED) as u64 + left.more;
+        if more > 0 {
+            let files = count(more, "more file");
+            self.notice(&format!("{files} left behind; `--json` lists them"));
         }
     }
 
@@ -91,7 +126,7 @@ impl Printer {
     }
 
     /// Each attempt once, with how often it was made.
-    fn violations(&self, violations: &[ViolationReport]) {
+    fn violations<'a>(&self, violations: impl IntoIterator<Item = &'a ViolationReport>) {
         let mut times: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
         for one in violations {
             *times.entry((&one.kind, &one.detail, &one.rule)).or_default() += 1;

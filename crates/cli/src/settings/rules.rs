@@ -74,14 +74,39 @@ pub(crate) fn named(path: &Path) -> Result<Draft, Fault> {
     }
 }
 
-/// A file that the user or the operator names; host folders in it are relative to it.
-pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
-    let text = read_text(path, "policy.read").map_err(|fault| {
+/// As [`named`], with everything that is wrong with the file.
+pub(crate) fn named_with_all_errors(path: &Path) -> Result<Draft, Fault> {
+    if Draft::preset(&path.to_string_lossy()).is_some() {
+        return named(path);
+    }
+    let text = read_policy(path)?;
+    match Draft::parse_all(&text, &path.display().to_string()) {
+        Err(errors) if errors.len() > 1 => {
+            let lines = errors.iter().map(|error| format!("  {error}"));
+            let message = format!(
+                "`{}` has {} errors:\n{}",
+                path.display(),
+                errors.len(),
+                lines.collect::<Vec<_>>().join("\n")
+            );
+            Err(Fault::refused("policy.parse", message))
+        }
+        _ => named(path),
+    }
+}
+
+fn read_policy(path: &Path) -> Result<String, Fault> {
+    read_text(path, "policy.read").map_err(|fault| {
         let presets: Vec<&str> = presets().collect();
         fault
             .exit(REFUSED)
             .hint(format!("name a policy file, or a preset: {}", presets.join(", ")))
-    })?;
+    })
+}
+
+/// A file that the user or the operator names; host folders in it are relative to it.
+pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
+    let text = read_policy(path)?;
     let draft = Draft::parse(&text, &path.display().to_string()).map_err(unparsed)?;
     let folder = absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
     Ok(relative_to(draft, &folder))

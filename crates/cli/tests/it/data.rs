@@ -369,3 +369,71 @@ fn a_notice_says_truly_what_is_where_it_points() {
     );
     assert!(kept.contains("‹email:") && !kept.contains("ann.lee"), "{kept}");
 }
+
+#[test]
+fn a_person_resolves_an_alias_while_its_session_is_open_and_each_time_is_an_event() {
+    let setting = Setting::new();
+    let keep = "fs.mounts=[{path: /workspace, access: rw, quota: 16MiB, keep: true}]";
+    let args = [
+        "exec",
+        "--json",
+        "--session",
+        "mine",
+        "--set",
+        keep,
+        "--",
+        "echo",
+        "to ann.lee@example.com",
+    ];
+    let object = setting.json(&args);
+    let stdout = object["stdout"].as_str().unwrap();
+    let alias = stdout.trim().strip_prefix("to ").unwrap();
+    assert!(alias.starts_with("‹email:"), "{object}");
+    let id = object["session_id"].as_str().unwrap();
+    let bare = alias.trim_start_matches('‹').trim_end_matches('›');
+    for (given, session) in [(alias, "mine"), (bare, id)] {
+        let done = setting.run(&["data", "reveal", given, "--session", session]);
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(0), "ann.lee@example.com\n"),
+            "{done:?}"
+        );
+    }
+    let revealed = || {
+        let lines = setting.run(&["audit", "export"]).stdout;
+        let events = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
+        events
+            .filter(|event| event["kind"] == "alias_revealed")
+            .collect::<Vec<Value>>()
+    };
+    let events = revealed();
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(
+        events.iter().all(|event| event["alias"] == alias && event["of"] == id),
+        "{events:?}"
+    );
+    assert!(
+        setting
+            .run(&["audit", "tail"])
+            .stdout
+            .contains(&format!("{alias} of session {id}, to a person"))
+    );
+    assert_eq!(setting.run(&["audit", "verify"]).code, Some(0));
+    // What no session gave is told by nobody, and is no event.
+    for wrong in ["‹email:zzzz›", "ann", "text"] {
+        let done = setting.run(&["data", "reveal", wrong, "--session", "mine"]);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
+        assert!(done.stderr.contains("has no alias"), "{done:?}");
+    }
+    // With its session an alias loses its meaning for good.
+    setting.run(&["session", "rm", "mine"]);
+    let done = setting.run(&["data", "reveal", alias, "--session", id]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
+    assert!(
+        done.stderr.contains("is over") && done.stderr.contains("hint: "),
+        "{done:?}"
+    );
+    assert_eq!(revealed().len(), 2);
+}

@@ -144,6 +144,107 @@ fn nothing_is_written_through_a_link_in_the_out_folder() {
 }
 
 #[test]
+fn a_file_in_the_out_folder_is_overwritten_only_by_force() {
+    let setting = Setting::new();
+    for name in ["a.txt", "b.txt"] {
+        setting.write(&format!("out/{name}"), "mine");
+    }
+    setting.write("out/same.txt", "s\n");
+    let script = "for name in a b c; do echo new >$name.txt; done; echo s >same.txt";
+    let object = setting.json(&["exec", "--json", "--out", "out", "--", "sh", "-c", script]);
+    assert_eq!(
+        (&object["status"], &object["exit_code"]),
+        (&json!("failed"), &json!(125)),
+        "{object}"
+    );
+    assert_eq!(object["error"]["code"], json!("files.exist"), "{object}");
+    let (reason, hint) = (
+        "the folder has a file of that name",
+        "add `--force` to overwrite it, or name another folder",
+    );
+    let left = |path| json!({ "path": path, "reason": reason, "hint": hint });
+    assert_eq!(object["left_behind"], json!([left("a.txt"), left("b.txt")]), "{object}");
+    let listed: Vec<_> = object["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].clone())
+        .collect();
+    assert_eq!(listed, [json!("c.txt"), json!("same.txt")]);
+    let content = |name: &str| fs::read_to_string(setting.work().join("out").join(name)).unwrap();
+    assert_eq!(
+        (content("a.txt"), content("c.txt")),
+        ("mine".to_owned(), "new\n".to_owned())
+    );
+    let done = setting.run(&["exec", "-q", "--out", "out", "--", "sh", "-c", script]);
+    let message =
+        "error: `a.txt` and 1 more were not copied: `out` has files of those names\nhint: add `--force` to overwrite";
+    assert_eq!(done.code, Some(125), "{done:?}");
+    assert!(done.stderr.starts_with(message), "{done:?}");
+    assert_eq!(content("a.txt"), "mine");
+    let object = setting.json(&["exec", "--json", "--force", "--out", "out", "--", "sh", "-c", script]);
+    assert_eq!(
+        (&object["exit_code"], object.get("left_behind")),
+        (&json!(0), None),
+        "{object}"
+    );
+    assert_eq!(
+        (content("a.txt"), content("b.txt")),
+        ("new\n".to_owned(), "new\n".to_owned())
+    );
+    // The same again changes nothing, and that is no fault.
+    let done = setting.run(&["exec", "--out", "out", "--", "sh", "-c", script]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    // A program that failed has its own code.
+    setting.write("out/a.txt", "mine");
+    let done = setting.run(&["exec", "--out", "out", "--", "sh", "-c", &format!("{script}; exit 3")]);
+    assert_eq!((done.code, content("a.txt")), (Some(3), "mine".to_owned()), "{done:?}");
+    assert!(
+        done.stderr.contains("notice: `a.txt` was left behind: the folder has"),
+        "{done:?}"
+    );
+    let done = setting.run(&["exec", "--force", "--", "true"]);
+    assert_ne!(done.code, Some(0), "{done:?}");
+    assert!(done.stderr.contains("--out"), "{done:?}");
+}
+
+#[test]
+fn what_is_left_behind_is_listed_with_its_reason() {
+    let setting = Setting::new();
+    let script = "echo x >fine.txt; ln -s fine.txt link; mkfifo fifo; echo secret >.env";
+    let object = setting.json(&["exec", "--json", "--out", "out", "--", "sh", "-c", script]);
+    let mut left: Vec<(String, String)> = object["left_behind"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| {
+            (
+                file["path"].as_str().unwrap().into(),
+                file["reason"].as_str().unwrap().into(),
+            )
+        })
+        .collect();
+    left.sort();
+    let expected = [(".env", "fs.deny"), ("fifo", "not a plain file"), ("link", "a link")];
+    assert_eq!(
+        left,
+        expected.map(|(path, why)| (path.to_owned(), why.to_owned())),
+        "{object}"
+    );
+    let done = setting.run(&["exec", "--out", "again", "--", "sh", "-c", script]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let link = "notice: `link` was left behind: a link; copy what it leads to into a plain file\n";
+    assert!(
+        done.stderr.contains("notice: 1 file copied to `again`\n") && done.stderr.contains(link),
+        "{done:?}"
+    );
+    assert!(!done.stderr.contains("refused file"), "{done:?}");
+    // Where no folder is named, nothing is left behind.
+    let object = setting.json(&["exec", "--json", "--", "sh", "-c", script]);
+    assert_eq!(object.get("left_behind"), None, "{object}");
+}
+
+#[test]
 fn the_host_is_not_there() {
     let setting = Setting::new();
     let secret = setting.write("secret.txt", "s3cret");

@@ -181,9 +181,64 @@ fn output_is_cut_with_a_notice() {
         "head -c 5000 /dev/zero | tr '\\0' x",
     ]);
     assert_eq!((done.code, done.stdout.len()), (Some(0), 1024), "{done:?}");
+    let warning = "warning: stdout was cut after 1 KiB: `proc.output`; `--set proc.output=16KiB` is enough for all of it, or write a file";
+    assert!(done.stderr.contains(warning), "{}", done.stderr);
+}
+
+#[test]
+fn truncation_is_said_to_who_wants_to_hear_little_and_to_programs() {
+    let setting = Setting::new();
+    let script = "head -c 2000000 /dev/zero | tr '\\0' x; head -c 5000 /dev/zero | tr '\\0' y >&2; echo >&2";
+    // As in `ringfence exec … > file`: nothing but the limit of the policy cuts, and that is said.
+    let done = setting.run(&["exec", "-q", "--", "sh", "-c", script]);
+    assert_eq!((done.code, done.stdout.len()), (Some(0), 1 << 20), "{}", done.stderr);
+    let warnings: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning: "))
+        .collect();
+    assert!(
+        matches!(warnings[..], [one] if one.contains("stdout was cut after 1 MiB")),
+        "{warnings:?}"
+    );
+    // What the warning says is enough.
+    let done = setting.run(&["exec", "-q", "--set", "proc.output=16MiB", "--", "sh", "-c", script]);
+    assert_eq!((done.code, done.stdout.len()), (Some(0), 2_000_000), "{}", done.stderr);
+    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+    let done = setting.run(&[
+        "exec",
+        "-q",
+        "--json",
+        "--set",
+        "proc.output=1KiB",
+        "--",
+        "sh",
+        "-c",
+        "yes 12345678 | head -c 5000",
+    ]);
+    let object: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(object["truncated"]["stdout"], json!(true), "{object}");
+    assert!(
+        done.stderr.starts_with("warning: stdout was cut after 1 KiB"),
+        "{}",
+        done.stderr
+    );
+    let done = setting.run(&[
+        "exec",
+        "-q",
+        "--json",
+        "--set",
+        "data.return.bytes=1KiB",
+        "--",
+        "sh",
+        "-c",
+        "seq 1000",
+    ]);
+    let object: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(object["truncated"]["stdout"], json!(true), "{object}");
     assert!(
         done.stderr
-            .contains("notice: stdout was cut after 1 KiB: `proc.output`"),
+            .starts_with("warning: stdout is cut in this answer: `data.return`"),
         "{}",
         done.stderr
     );

@@ -34,5 +34,6 @@ mod skills;
 mod token;
 mod tools;
 mod types;
+mod values;
 mod vault;
 mod workspaces;

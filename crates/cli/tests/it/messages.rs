@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::setting::{Setting, finish};
+use crate::setting::{Setting, finish, tool};
 
 fn check(setting: &Setting, args: &[&str], code: i32, message: &str) {
     let done = setting.run(args);
@@ -55,7 +55,7 @@ fn every_refusal_says_what_why_and_what_next() {
             127,
             "error: cannot tell the language of `unknown.txt` by its name\nhint: add `--lang",
         ),
-        (&["run", "a.ts", "--lang", "cobol"], 125, "invalid value 'cobol'"),
+        (&["run", "a.ts", "--lang", "cobol"], 2, "invalid value 'cobol'"),
         (
             &["run", "a.ts", "--set", "proc.mem_limt=1GiB"],
             126,
@@ -313,6 +313,174 @@ fn the_demo_blocks_six_attempts_and_keeps_nothing() {
         done.stdout
     );
     assert!(!setting.path("user").exists());
+    // Nobody could answer what it waits for, and what it hints at works: there is no journal to look at.
+    assert_eq!(done.stderr, "", "{done:?}");
+    let mut commands = hinted(&done.stdout);
+    commands.retain(|words| !words.contains(&"audit"));
+    assert_eq!(commands.len(), 6, "{}", done.stdout);
+    assert!(done.stdout.contains("RINGFENCE_HOME=DIR "), "{}", done.stdout);
+}
+
+/// The commands of this program that a text hints at under *Next*.
+fn hinted(text: &str) -> Vec<Vec<&str>> {
+    let program = crate::setting::program().display().to_string();
+    let next = text.split("\nNext\n").nth(1).unwrap();
+    let lines = next.lines().filter_map(|line| line.trim_start().strip_prefix(&program));
+    lines
+        .map(|line| line.split("   ").next().unwrap().split_whitespace().collect())
+        .collect()
+}
+
+#[test]
+fn a_type_checker_that_refuses_first_is_a_refusal_of_the_demo() {
+    let Some(npm) = tool("npm") else { return };
+    let setting = Setting::new();
+    fs::create_dir_all(setting.home().join("tools")).unwrap();
+    std::os::unix::fs::symlink(npm, setting.home().join("tools/npm")).unwrap();
+    fs::set_permissions(setting.home(), fs::Permissions::from_mode(0o700)).unwrap();
+    let done = setting.run(&["demo"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.stdout.matches("  refused  ").count(), 2, "{}", done.stdout);
+    assert!(done.stdout.contains("by the type checker"), "{}", done.stdout);
+    assert!(
+        !done.stdout.contains("NOT REFUSED") && !done.stderr.contains("approvals"),
+        "{done:?}"
+    );
+    // It kept its journal, and says how to look at it.
+    let hinted = hinted(&done.stdout);
+    let tail = hinted.iter().find(|words| words.contains(&"audit")).unwrap();
+    let done = setting.run(tail);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(
+        done.stdout.contains("call_refused") || done.stdout.contains("program.types"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn a_data_folder_that_others_can_read_is_closed_with_a_notice_or_refused() {
+    let setting = Setting::new();
+    let home = setting.home();
+    let mode = || fs::metadata(&home).unwrap().permissions().mode() & 0o777;
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    let done = setting.run(&["exec", "--", "true"]);
+    assert_eq!((done.code, mode()), (Some(0), 0o700), "{done:?}");
+    let notice = format!(
+        "notice: others could read the data folder `{}` (mode 755): it is closed to them now",
+        home.display()
+    );
+    assert!(done.stderr.starts_with(&notice), "{done:?}");
+    assert_eq!(setting.run(&["exec", "--", "true"]).stderr, "");
+    // Also for who only looks.
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o750)).unwrap();
+    let done = setting.run(&["session", "list"]);
+    assert_eq!((done.code, mode()), (Some(0), 0o700), "{done:?}");
+    assert!(done.stderr.contains("(mode 750)"), "{done:?}");
+    // A folder with other things in it may be meant for others: it is not touched, and not used.
+    let shared = setting.path("shared");
+    fs::create_dir_all(shared.join("photos")).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = setting.command(&["exec", "--", "true"]);
+    command.env("RINGFENCE_HOME", &shared);
+    let done = finish(command, &[]);
+    assert_eq!(done.code, Some(125), "{done:?}");
+    assert!(
+        done.stderr
+            .contains("is open to others (mode 755)\nhint: run `chmod go-rwx "),
+        "{done:?}"
+    );
+    assert_eq!(fs::read_dir(&shared).unwrap().count(), 1);
+}
+
+#[test]
+fn wrong_arguments_exit_with_2_whatever_the_command() {
+    let setting = Setting::new();
+    let wrong: [&[&str]; 9] = [
+        &[],
+        &["nonsense"],
+        &["run"],
+        &["run", "--nonsense", "a.ts"],
+        &["exec"],
+        &["exec", "--json"],
+        &["run", "-"],
+        &["session", "show"],
+        &["man", "nonsense"],
+    ];
+    for args in wrong {
+        let done = setting.run(args);
+        assert_eq!(done.code, Some(2), "{args:?} {done:?}");
+        assert!(!done.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed_for_each_command() {
+    let setting = Setting::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let done = setting.run(&["completions", shell]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        for word in ["ringfence", "approvals", "completions", "require-hard"] {
+            assert!(done.stdout.contains(word), "{shell} does not complete {word}");
+        }
+    }
+    let page = setting.run(&["man"]);
+    assert!(
+        page.code == Some(0) && page.stdout.contains(".TH ringfence 1"),
+        "{page:?}"
+    );
+    let page = setting.run(&["man", "session", "list"]);
+    assert!(page.stdout.contains(".TH ringfence-session-list 1"), "{page:?}");
+    assert!(page.stdout.contains("\\-\\-open"), "{page:?}");
+    assert!(!setting.home().exists());
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough_where_only_one_begins_so() {
+    let setting = Setting::new();
+    let ids: Vec<(String, String)> = (0..2)
+        .map(|_| setting.json(&["exec", "--json", "--", "true"]))
+        .map(|object| {
+            (
+                object["session_id"].as_str().unwrap().into(),
+                object["execution_id"].as_str().unwrap().into(),
+            )
+        })
+        .collect();
+    let [(first, execution), (second, _)] = &ids[..] else {
+        panic!()
+    };
+    let common = first
+        .chars()
+        .zip(second.chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    let enough = &first[..=common];
+    for command in [
+        ["session", "show"],
+        ["audit", "show"],
+        ["session", "stop"],
+        ["policy", "learn"],
+    ] {
+        let done = setting.run(&[&command[..], &[enough]].concat());
+        assert_eq!(done.code, Some(0), "{command:?} {done:?}");
+        let ambiguous = setting.run(&[&command[..], &["s_0"]].concat());
+        assert_eq!(ambiguous.code, Some(1), "{command:?} {ambiguous:?}");
+        let said = ["several ids begin with `s_0`", first, second, "hint: write more of it"];
+        assert!(
+            said.iter().all(|part| ambiguous.stderr.contains(*part)),
+            "{ambiguous:?}"
+        );
+    }
+    // A program is no code that could run again, which says that it was found.
+    let done = setting.run(&["session", "replay", &execution[..execution.len() - 1]]);
+    assert!(!done.stderr.contains("no id of"), "{done:?}");
+    let done = setting.run(&["session", "show", "s_7zzz"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(
+        done.stderr.contains("`ringfence session list` shows the ids"),
+        "{done:?}"
+    );
 }
 
 /// First words that only codes begin with; other names with a dot are keys, files or tools.

@@ -274,3 +274,36 @@ fn a_found_configuration_counts_only_when_trusted_as_it_is() {
     assert_eq!(value, "no");
     assert!(notice.contains("it changed since it was trusted"), "{notice}");
 }
+
+#[test]
+fn a_check_tells_every_error_of_a_file() {
+    let setting = Setting::new();
+    let policy = "version: 1\nprox: {}\nproc:\n  mem_limit: lots\n  wall_timeut: 30s\ntools:\n  rules:\n    - { alow: x }\n    \
+        - { allow: 'a.*' }\n    - { deny: 7 }\nnet: { enabled: maybe }\n";
+    setting.write("bad.yaml", policy);
+    let done = setting.run(&["policy", "check", "bad.yaml"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(
+        done.stderr.starts_with("error: `bad.yaml` has 6 errors:\n"),
+        "{}",
+        done.stderr
+    );
+    for part in [
+        "bad.yaml:2:1: unknown key `prox`",
+        "bad.yaml:4:14: `proc.mem_limit`",
+        "bad.yaml:5:3: unknown key `proc.wall_timeut`",
+        "bad.yaml:8:",
+        "bad.yaml:10:15: `tools.rules[2].deny`",
+        "bad.yaml:11:",
+    ] {
+        assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+    }
+    // One error is told as everywhere.
+    setting.write("one.yaml", "prox: {}\n");
+    let done = setting.run(&["policy", "check", "one.yaml"]);
+    assert!(
+        done.stderr.starts_with("error: one.yaml:1:1: unknown key `prox`\n"),
+        "{}",
+        done.stderr
+    );
+}

@@ -116,7 +116,7 @@ fn a_program_from_standard_input_needs_its_language_and_takes_arguments() {
     let done = setting.run_with(&["run", "-", "--lang", "ts", "--", "a", "--b"], b"args");
     check(&done, 0, "[\"a\",\"--b\"]\n");
     let done = setting.run_with(&["run", "-"], b"1");
-    assert_eq!(done.code, Some(125));
+    assert_eq!(done.code, Some(2));
     assert!(done.stderr.contains("hint: add `--lang ts`"), "{}", done.stderr);
 }
 

@@ -182,6 +182,88 @@ fn the_policy_stands_between_a_program_and_a_tool() {
 }
 
 #[test]
+fn an_unknown_tool_names_its_likes_to_both_languages_and_never_a_hidden_one() {
+    let setting = setting();
+    let typescript = r#"
+        const hint = async (call: () => Promise<unknown>) => {
+            try { return await call(); } catch (error) { return [(error as ToolError).code, (error as ToolError).hint]; }
+        };
+        ({
+            near: await hint(() => (tools as any).company.list_order({})),
+            hidden: await hint(() => (tools as any).company.delete_order({ id: "ORD-0001" })),
+        });
+    "#;
+    let python = "from tools import company\n\
+        async def hint(call):\n    try:\n        return await call\n    except ToolError as error:\n        return [error.code, error.hint]\n\
+        {'near': await hint(company.list_order()), 'hidden': await hint(company.delete_order(id='ORD-0001'))}\n";
+    for (file, source) in [("near.ts", typescript), ("near.py", python)] {
+        let done = run(&setting, file, source, &[]);
+        let (near, hidden) = (&done["value"]["near"], &done["value"]["hidden"]);
+        assert_eq!(
+            (&near[0], &hidden[0]),
+            (&json!("tool.unknown"), &json!("tool.unknown")),
+            "{done:#}"
+        );
+        let said = near[1].as_str().unwrap();
+        assert!(said.starts_with("did you mean `company.list_orders`"), "{said}");
+        let said = hidden[1].as_str().unwrap();
+        assert!(
+            said.starts_with("did you mean `company.") && !said.contains("delete_"),
+            "{said}"
+        );
+    }
+    // What nobody catches says it too.
+    setting.write("uncaught.js", "await tools.company.list_order({})");
+    let args = [
+        "run",
+        "uncaught.js",
+        "--json",
+        "--servers",
+        "servers.json",
+        "--policy",
+        "policy.yaml",
+    ];
+    let done: Value = serde_json::from_str(&setting.run(&args).stdout).unwrap();
+    let said = done["error"]["hint"].as_str().unwrap();
+    assert!(said.contains("`company.list_orders`"), "{done:#}");
+}
+
+#[test]
+fn a_request_finds_the_tool_that_does_it_and_not_the_one_that_undoes_it() {
+    let setting = setting();
+    let first = |request: &str| {
+        let args = [
+            "tools",
+            "search",
+            request,
+            "--json",
+            "--servers",
+            "servers.json",
+            "--policy",
+            "policy.yaml",
+        ];
+        let found: Value = serde_json::from_str(&setting.run(&args).stdout).unwrap();
+        let slot = &found["intents"][0]["slots"][0];
+        (slot["name"].clone(), slot["alike"].clone())
+    };
+    for (request, tool, undoes) in [
+        ("block a customer", "company.block_customer", "company.unblock_customer"),
+        (
+            "unblock a customer",
+            "company.unblock_customer",
+            "company.block_customer",
+        ),
+    ] {
+        let (name, alike) = first(request);
+        assert_eq!(name, json!(tool), "{request}");
+        assert!(
+            !alike.to_string().contains(&format!("\"{undoes}\"")),
+            "{request}: {alike}"
+        );
+    }
+}
+
+#[test]
 fn rates_numbers_arguments_and_order_hold_for_a_session() {
     let setting = setting();
     let policy = "version: 1\ntools:\n  max_calls: 9\n  rules:\n    - { allow: 'small.hello', where: { name: { one_of: [a, b] } }, rate: 3/min }\n    \
@@ -395,7 +477,9 @@ fn the_catalog_at_the_command_line() {
     );
     let listed = say(&["servers", "list"]);
     assert!(
-        listed.stdout.contains("outside the fence") && listed.stderr.contains("outside of any sandbox"),
+        listed.stdout.starts_with("NAME ")
+            && listed.stdout.contains("outside the fence")
+            && listed.stderr.contains("outside of any sandbox"),
         "{listed:?}"
     );
     let tools = say(&["tools", "list", "company", "--json"]);
@@ -471,7 +555,8 @@ fn the_catalog_at_the_command_line_is_paged_and_says_what_it_costs() {
     assert!((3..300).contains(&names(&support).len()));
     assert!(names(&support).iter().all(|name| name.starts_with("company.")));
     let words = say(&["tools", "list", "-n", "3"]);
-    assert_eq!(words.stdout.lines().count(), 3, "{words:?}");
+    assert_eq!(words.stdout.lines().count(), 4, "{words:?}");
+    assert!(words.stdout.starts_with("POLICY   TOOL  DESCRIPTION\n"), "{words:?}");
     assert!(
         words.stderr.contains("there is more: `--cursor ") && words.stderr.contains("tokens for a model"),
         "{words:?}"
@@ -549,7 +634,7 @@ fn a_stub_says_what_awaits_its_callers() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(words, ["ask", "depends", "allow"], "{listed}");
+    assert_eq!(words, ["POLICY", "ask", "depends", "allow"], "{listed}");
 }
 
 #[test]

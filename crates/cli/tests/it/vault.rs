@@ -1,5 +1,12 @@
 //! Secrets in the vault, and references to them.
 
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{ExitStatus, Stdio};
+
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
+
 use crate::setting::Setting;
 
 #[test]
@@ -42,4 +49,56 @@ fn a_server_gets_what_a_reference_names() {
     assert_ne!(tested.code, Some(0), "{tested:?}");
     let said = format!("{}{}", tested.stdout, tested.stderr);
     assert!(said.contains("ringfence vault set absent"), "{said}");
+}
+
+/// Types `keys` at a terminal once `vault set` asks for the secret; answers how it ended, what it said, and what the terminal showed.
+fn type_secret(setting: &Setting, name: &str, keys: &[u8]) -> (ExitStatus, String, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    unlockpt(&master).unwrap();
+    let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let ours = terminal();
+    let is_shown = || tcgetattr(&ours).unwrap().local_modes.contains(LocalModes::ECHO);
+    assert!(is_shown());
+    let mut command = setting.command(&["vault", "set", name]);
+    let mut child = command.stdin(terminal()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    assert!(text.contains("not shown"), "{text}");
+    assert!(!is_shown(), "what is typed is shown");
+    let mut master = File::from(master);
+    master.write_all(keys).unwrap();
+    said.read_to_string(&mut text).unwrap();
+    let status = child.wait().unwrap();
+    assert!(is_shown(), "the terminal is not as it was");
+    // What was shown is there, or never will be: nobody else writes.
+    rustix::io::ioctl_fionbio(&master, true).unwrap();
+    let mut shown = Vec::new();
+    let _ = master.read_to_end(&mut shown);
+    (status, text, String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn a_secret_that_is_typed_is_not_shown() {
+    let setting = Setting::new();
+    let (status, said, shown) = type_secret(&setting, "typed", b"wrong\x15hunteR\x7fr2\n");
+    assert_eq!((status.code(), shown.as_str()), (Some(0), ""), "{said}");
+    assert!(said.contains("vault:typed") && !said.contains("hunter"), "{said}");
+    // What was kept is what was meant.
+    let told = setting.path("told");
+    let script = format!("printf %s \"$TOKEN\" >{}", told.display());
+    let server = serde_json::json!({ "command": "/bin/sh", "args": ["-c", script], "env": { "TOKEN": "vault:typed" } });
+    setting.write(
+        "servers.json",
+        serde_json::json!({ "mcpServers": { "one": server } }).to_string(),
+    );
+    setting.run(&["servers", "test", "--servers", "servers.json"]);
+    assert_eq!(fs::read_to_string(told).unwrap(), "hunter2");
+    let (status, said, shown) = type_secret(&setting, "cancelled", b"half\x03");
+    assert_eq!((status.code(), shown.as_str()), (Some(130), ""), "{said}");
+    let (status, said, shown) = type_secret(&setting, "lines", b"BEGIN\nEND\n");
+    assert_eq!((status.code(), shown.as_str()), (Some(125), ""), "{said}");
+    assert!(said.contains("ringfence vault set lines < FILE"), "{said}");
+    assert_eq!(setting.run(&["vault", "list"]).stdout, "typed\n");
 }

@@ -7,6 +7,8 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::lists::listed_files;
+use ringfence_sandbox::LeftFile;
+
 use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 
 /// An execution whose `files` are cut to what an answer may hold; `truncated.files` counts those that are not listed.
@@ -23,6 +25,8 @@ pub struct ExecutionAnswer<'a> {
     diagnostics: &'a [ringfence_check::Location],
     calls: &'a [CallReport],
     files: &'a [FileReport],
+    #[serde(skip_serializing_if = "<[LeftFile]>::is_empty")]
+    left_behind: &'a [LeftFile],
     violations: &'a [ViolationReport],
     truncated: AnswerTruncated,
     usage: ringfence_journal::Usage,
@@ -43,6 +47,9 @@ struct AnswerTruncated {
     output: Truncated,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
+    /// What was left behind and is not listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_behind: Option<u64>,
 }
 
 impl ExecutionAnswer<'_> {
@@ -73,6 +80,7 @@ impl<'a> From<&'a Execution> for ExecutionAnswer<'a> {
             diagnostics,
             calls,
             files,
+            left_behind,
             violations,
             truncated,
             usage,
@@ -97,10 +105,12 @@ impl<'a> From<&'a Execution> for ExecutionAnswer<'a> {
             diagnostics,
             calls,
             files: listed,
+            left_behind: &left_behind.files,
             violations,
             truncated: AnswerTruncated {
                 output: *truncated,
                 files: (left_out > 0).then_some(left_out),
+                left_behind: Some(left_behind.more).filter(|more| *more > 0),
             },
             usage: *usage,
             tokens: *tokens,

@@ -5,8 +5,7 @@ use std::sync::{Arc, Weak};
 
 use ringfence_gateway::{Screen, ScreenError};
 use ringfence_journal::SessionId;
-use ringfence_policy::{PiiMode, Policy};
-use ringfence_sandbox::Collected;
+use ringfence_policy::{PiiMode, Policy, RelPath};
 use serde_json::Value;
 
 use super::{blocked, words};
@@ -119,17 +118,12 @@ impl Engine {
     }
 
     /// Puts values in place of aliases in the files that went to their owner.
-    pub(crate) async fn reveal_files(
-        &self,
-        session: &Session,
-        collected: &Collected,
-        to: &Path,
-    ) -> Result<(), RunError> {
-        for file in &collected.files {
-            if file.bytes > MOST_REVEALED {
+    pub(crate) async fn reveal_files(&self, session: &Session, files: &[RelPath], to: &Path) -> Result<(), RunError> {
+        for file in files {
+            let path = to.join(file.as_str());
+            if std::fs::symlink_metadata(&path).is_ok_and(|found| found.len() > MOST_REVEALED) {
                 continue;
             }
-            let path = to.join(file.path.as_str());
             let read = path.clone();
             let text = tokio::task::spawn_blocking(move || std::fs::read(read)).await;
             let text = text

@@ -15,7 +15,7 @@ use ringfence_catalog::Checker;
 use ringfence_gateway::{Own, OwnAnswer, OwnCall, Refusal};
 use ringfence_journal::{CallOutcome, ExecutionId, Principal, Status};
 use ringfence_policy::SKILLS;
-use ringfence_sandbox::{Language, Spec, Stop};
+use ringfence_sandbox::{Language, Spec, Stop, known_stdin};
 use ringfence_store::{Skill, SkillBody, SkillLanguage};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -300,7 +300,10 @@ fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, in
             (program, None)
         }
         // A script reads its input.
-        None => (Program::Shell { file_name, source }, Some(given(input.into_bytes()))),
+        None => (
+            Program::Shell { file_name, source },
+            Some(known_stdin(input.into_bytes())),
+        ),
     };
     let file = |(name, bytes)| Input {
         from: Source::Bytes(bytes),
@@ -319,14 +322,6 @@ fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, in
         reader: Reader::Program,
         session: None,
     }
-}
-
-/// A text to read, all at once.
-fn given(bytes: Vec<u8>) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel(1);
-    // There is room for one.
-    let _ = sender.try_send(bytes);
-    receiver
 }
 
 /// What a skill answers: its value, where it ended well and the value is what it promises.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_engine::{Ask, Engine, Execution, Front, Language, Part, Program, Progress, Settings, WaitError};
+use ringfence_gateway::{Keep, Options, Servers, Upstreams};
 use ringfence_journal::{ExecutionId, Principal, Status, TokenId};
 use ringfence_policy::{Ceiling, Draft};
 use serde_json::json;
@@ -17,6 +18,14 @@ async fn engine(home: &Path, idle: Duration) -> Arc<Engine> {
 }
 
 async fn engine_with(home: &Path, idle: Duration, checkers: ringfence_engine::Tools) -> Arc<Engine> {
+    let settings = Settings {
+        checkers,
+        ..super::settings(home)
+    };
+    engine_of(settings, idle).await
+}
+
+async fn engine_of(settings: Settings, idle: Duration) -> Arc<Engine> {
     let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
     let front = Front {
         ceiling: Ceiling::of(&policy),
@@ -27,14 +36,15 @@ async fn engine_with(home: &Path, idle: Duration, checkers: ringfence_engine::To
     };
     let settings = Settings {
         front: Some(front),
-        checkers,
-        ..super::settings(home)
+        ..settings
     };
     Engine::serve(settings).await.unwrap()
 }
 
 fn ask(source: &str) -> Ask {
     Ask {
+        args: Vec::new(),
+        stdin: None,
         program: Program::Code {
             language: Language::TypeScript,
             file_name: "program.ts".to_owned(),
@@ -76,6 +86,35 @@ async fn heard(engine: &Arc<Engine>, id: ExecutionId, word: &str) -> String {
         }
     }
     heard
+}
+
+#[tokio::test]
+async fn an_engine_for_front_doors_makes_the_index_of_tools_before_anybody_searches() {
+    let home = tempfile::tempdir().unwrap();
+    let document = json!({
+        "openapi": "3.1.0", "info": { "title": "Shop", "version": "1" }, "servers": [{ "url": "http://127.0.0.1:9/" }],
+        "paths": { "/items": { "get": { "operationId": "listItems", "responses": { "200": { "description": "All." } } } } },
+    });
+    std::fs::write(home.path().join("shop.json"), document.to_string()).unwrap();
+    let servers = Servers::section(&json!({ "shop": { "openapi": "shop.json" } }), home.path()).unwrap();
+    // Another process has listed it before.
+    let options = Options::new(Arc::new(|_| None));
+    let listed = Upstreams::new(servers.clone(), Keep::new(home.path()), options);
+    assert!(listed.catalog().await.1.is_empty());
+    let settings = Settings {
+        servers,
+        ..super::settings(home.path())
+    };
+    let engine = engine_of(settings, LONG).await;
+    let gateway = engine.gateway().unwrap();
+    let index = loop {
+        match gateway.ready_index() {
+            Some(index) => break index,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    };
+    assert_eq!(index.catalog().tools()[0].name.as_str(), "shop.listItems");
+    Engine::part(engine).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringfence_engine::{Engine, Execution, Out, Program, RunCode, Settings};
 use ringfence_journal::{Principal, SessionState, Status};
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_sandbox::Language;
+use ringfence_sandbox::{Existing, Language};
 use ringfence_store::{Sessions, Target};
 
 mod front;
@@ -193,7 +193,10 @@ async fn nothing_runs_that_cannot_be_written_down() {
     let out = tempfile::tempdir().unwrap();
     engine.store().close().await;
     let mut request = typescript("files.write('made', 'x')", &[]);
-    request.out = Out::Folder(out.path().join("o"));
+    request.out = Out::Folder {
+        path: out.path().join("o"),
+        existing: Existing::Keep,
+    };
     let error = engine.run(request, &mut ()).await.unwrap_err();
     assert!(error.to_string().contains("journal"), "{error}");
     assert!(!out.path().join("o").exists());

@@ -150,6 +150,25 @@ async fn a_server_that_ignores_the_newer_protocol_is_asked_in_the_older_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_slowly_connects_and_people_are_told() {
+    // It reads what was sent meanwhile only then, and answers both first messages.
+    let script = "sleep 11; exec \"$0\" echo";
+    let bench = bench(&json!({"one": {"command": "/bin/sh", "args": ["-c", script, program()]}}));
+    let mut events = bench.upstreams.events();
+    let within = Duration::from_mins(2);
+    let answer = bench
+        .call_within("one", "echo", json!({"text": "late"}), within)
+        .await
+        .unwrap();
+    assert_eq!(answer.into_value(), json!("late"));
+    let told = events.recv().await.unwrap();
+    assert_eq!(
+        told.to_string(),
+        "server `one` was started and has not answered for 10 s (it may be downloading itself); it has 120 s in all"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_slow_to_start_is_not_kept_to_the_older_protocol() {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");

@@ -8,6 +8,7 @@ use ringfence_gateway::{CallError, Environment, Era, OAuthError, Secret, ServerE
 use serde_json::json;
 use url::Url;
 
+use crate::book::{Road, refused};
 use crate::harness::{bench, program};
 
 /// A test server over HTTP, killed at the end.
@@ -75,6 +76,50 @@ async fn a_remote_tool_is_called_in_either_protocol() {
             json!("same origin")
         );
     }
+}
+
+/// Plain words have no name of a Rust type or of a library in them.
+fn assert_plain(text: &str) {
+    for strange in ["::", "rmcp", "Transport", "reqwest", "hyper", "JSON-RPC"] {
+        assert!(!text.contains(strange), "`{strange}`: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_that_is_gone_was_not_called() {
+    for mode in ["echo", "modern"] {
+        let remote = Remote::start(&[mode]);
+        let bench = bench(&json!({"far": {"url": remote.url}}));
+        let road = Road::new(&bench, "tools: { default: allow }");
+        let (desk, _inbox) = road.desk();
+        let pass = road.pass(desk);
+        pass.call(1, "far", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
+        drop(remote);
+        let (code, _, message) = refused(pass.call(2, "far", "echo", r#"{"text":"hi"}"#, b"").await);
+        assert_eq!(code, "server.failed", "{message}");
+        assert!(
+            message.contains("connection refused, nothing listens at its address"),
+            "{message}"
+        );
+        assert_plain(&message);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_remote_cannot_be_connected_is_said_in_plain_words() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("http://{}/mcp", free.local_addr().unwrap());
+    drop(free);
+    let remote = Remote::start(&["echo"]);
+    let bench = bench(&json!({"nobody": {"url": nobody}, "elsewhere": {"url": remote.at("/nothing-is-here")}}));
+    let mut failed = bench.upstreams.refresh(None).await;
+    let said = failed.remove("nobody").unwrap().unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "server `nobody`: cannot connect: connection refused, nothing listens at its address"
+    );
+    let said = failed.remove("elsewhere").unwrap().unwrap_err().to_string();
+    assert_plain(&said);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@
 mod book;
 mod data;
 mod desk;
+mod discovery;
 mod harness;
 mod hostile;
 mod http;

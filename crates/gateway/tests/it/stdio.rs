@@ -1,8 +1,13 @@
 //! Well-behaved programs: calls, listings, memory, the process itself.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{CallError, Condition, Era, Happened, Pinned, ServerError};
+use futures::future::BoxFuture;
+use ringfence_gateway::{
+    CallError, Condition, Era, Happened, Keep, Options, Pinned, ServerError, Servers, Spawn, SpawnError, Spawned,
+    Spawner, Upstreams,
+};
 use serde_json::json;
 
 use crate::harness::{bench, bench_at, entry};
@@ -224,4 +229,39 @@ async fn a_thousand_calls_one_after_another_are_cheap() {
     let taken = start.elapsed();
     eprintln!("1,000 sequential calls: {taken:?}");
     assert!(taken < Duration::from_secs(20), "{taken:?}");
+}
+
+/// Starts programs as they are, where a test needs no sandbox.
+struct Bare;
+
+impl Spawner for Bare {
+    fn spawn<'a>(&'a self, spawn: Spawn<'a>) -> BoxFuture<'a, Result<Spawned, SpawnError>> {
+        let mut command = tokio::process::Command::new(spawn.command);
+        let piped = std::process::Stdio::piped;
+        let command = command.args(spawn.args).stdin(piped()).stdout(piped()).stderr(piped());
+        let mut child = command.kill_on_drop(true).spawn().unwrap();
+        let spawned = Spawned {
+            stdout: Box::new(child.stdout.take().unwrap()),
+            stdin: Box::new(child.stdin.take().unwrap()),
+            stderr: Some(Box::new(child.stderr.take().unwrap())),
+            guard: Box::new(std::sync::Mutex::new(child)),
+        };
+        Box::pin(async { Ok(spawned) })
+    }
+}
+
+#[tokio::test]
+async fn the_last_words_of_a_server_in_a_sandbox_are_in_its_failure() {
+    let script = "echo 'no module named x, key s3cr3t-value' >&2; exit 3";
+    let entries = json!({"one": {
+        "command": "/bin/sh", "args": ["-c", script], "env": {"UPSTREAM_KEY": "env:KEY"}, "policy": "fenced",
+    }});
+    let home = tempfile::tempdir().unwrap();
+    let servers = Servers::section(&entries, home.path()).unwrap();
+    let mut options = Options::new(Arc::new(|name| (name == "KEY").then(|| "s3cr3t-value".to_owned())));
+    options.spawner = Some(Arc::new(Bare));
+    let upstreams = Upstreams::new(servers, Keep::new(home.path()), options);
+    let said = upstreams.ready("one").await.unwrap_err().to_string();
+    assert!(said.contains("its last words:\nno module named x, key "), "{said}");
+    assert!(!said.contains("s3cr3t-value"), "{said}");
 }

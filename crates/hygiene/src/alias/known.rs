@@ -14,6 +14,7 @@ use super::{Counts, Hidden};
 use crate::finding::{Evidence, Finding, resolve};
 use crate::json::DEPTH;
 use crate::kind::{Kind, Word};
+use crate::value::is_ordinary;
 
 /// Values with fewer letters stand everywhere.
 const LETTERS: usize = 3;
@@ -31,7 +32,7 @@ pub(super) struct Known {
 impl Known {
     fn add(&mut self, entry: &Entry) {
         let value = entry.value.as_str();
-        let Some(kind) = kind(&entry.word).filter(|_| is_telling(value)) else {
+        let Some(kind) = kind(&entry.word).filter(|kind| is_telling(value, *kind)) else {
             return;
         };
         for said in spellings(value) {
@@ -157,7 +158,10 @@ fn kind(word: &str) -> Option<Kind> {
 }
 
 /// Whether a value can be told from what stands everywhere.
-fn is_telling(value: &str) -> bool {
+fn is_telling(value: &str, kind: Kind) -> bool {
+    if !kind.is_structured() && !matches!(kind, Kind::Own(_)) && is_ordinary(value) {
+        return false;
+    }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let has_letters = value.chars().any(char::is_alphabetic);
     value.chars().nth(LETTERS - 1).is_some() && (has_letters || digits >= DIGITS)

@@ -8,7 +8,7 @@ use super::{Counts, Hidden, Invented, LITERAL, SECRET};
 use crate::detector::Detector;
 use crate::finding::{Finding, trimmed};
 use crate::hints::Hints;
-use crate::json::{DEPTH, Standing};
+use crate::json::{Columns, DEPTH, Standing};
 use crate::kind::Kind;
 
 /// What stands for a value too deep in JSON to be looked at.
@@ -306,16 +306,18 @@ impl Hiding<'_> {
             }
             Value::Number(number) => self.number(number, standing),
             Value::Array(items) => {
-                let standing = standing.item();
+                let heading = Columns::heading(&items);
+                let standing = standing.list(heading.as_ref());
+                let items = items.into_iter().enumerate();
                 Value::Array(
                     items
-                        .into_iter()
-                        .map(|item| self.value(item, standing, depth))
+                        .map(|(index, item)| self.value(item, standing.item(index), depth))
                         .collect(),
                 )
             }
             Value::Object(members) => {
-                let standing = standing.object(&members);
+                let columns = Columns::beside(&members);
+                let standing = standing.object(&members, columns.as_ref());
                 let mut hidden = Map::new();
                 for (key, member) in members {
                     let under = standing.member(&key);
@@ -331,7 +333,7 @@ impl Hiding<'_> {
 
     fn number(&mut self, number: Number, standing: Standing<'_>) -> Value {
         let written = number.to_string();
-        let found = self.detector.find_number(&written, standing.kind_of_number());
+        let found = self.detector.find_number(&written, standing.kind_of_number(&written));
         match found {
             Some(finding) => {
                 let mut shown = String::new();

@@ -114,7 +114,7 @@ fn a_schema_that_names_itself_ends() {
 #[test]
 fn numbers_under_telling_keys_are_found_in_any_form() {
     check(
-        &json!({"dob": 19_800_101, "born": -315_619_200, "zip": 90_210, "phone": 5_550_100.0, "ssn": -403_579_558, "pin": 17}),
+        &json!({"dob": 19_800_101, "born": -315_619_200, "zip": 90_210, "phone": 5_550_100.0, "ssn": -403_579_558, "pin": 1717}),
         &json!({}),
         &[
             ("/born", "born"),
@@ -209,5 +209,126 @@ fn a_secret_goes_whatever_it_looks_like_and_a_schema_of_one_stays() {
         }),
         &json!({}),
         &[],
+    );
+}
+
+#[test]
+fn names_of_things_are_no_names() {
+    for value in [
+        json!({"name": "react", "full_name": "facebook/react", "author": "meta", "title": "React", "version": "18.2.0"}),
+        json!({"columns": [{"name": "id"}, {"name": "email", "type": "text"}]}),
+        json!([{"name": "Germany"}, {"name": "PATH", "value": "/bin"}, {"name": "feature/login"}, {"name": "requests"}]),
+        json!({"milestone": {"name": "v1.2"}, "branch": {"name": "main"}, "env": {"name": "staging"}}),
+        json!({"name": "Search", "title": "Search the web", "inputSchema": {"properties": {"email": {"type": "string"}}}}),
+        json!({"name": "Will", "note": "x"}),
+        json!({"name": "Paris"}),
+        json!({"name": "newsletter", "email": true}),
+        json!({"owner": "platform-team", "driver": "overlay2", "client": "kubectl", "agent": "linux", "user": "root"}),
+        json!({"name": "Grace Hotel", "phone": "", "address": "", "rating": 4.5}),
+        json!({"dependencies": {"passport": "^0.6.0", "phone": "2.4.1", "iban": "0.0.14"}}),
+    ] {
+        check(&value, &json!({}), &[]);
+    }
+}
+
+#[test]
+fn values_of_things_are_no_secrets_addresses_or_numbers() {
+    for value in [
+        json!({"pin": 4, "mode": "output"}),
+        json!({"pin": "13"}),
+        json!({"zip": "archive.zip"}),
+        json!({"zip": "s3://bucket/a.zip"}),
+        json!({"address": "0x71C7656EC7ab88b098defB751B7401B5f6d8976F"}),
+        json!({"address": "db.internal:5432"}),
+        json!({"card": "Fix the login of 2024"}),
+        json!({"pan": -12.5, "tilt": 3}),
+        json!({"desktop": 90_210, "mobile": 12_345}),
+        json!({"cell": "AB123"}),
+        json!({"amount_cents": 1_299_900, "country": "Germany", "package": "requests"}),
+        json!({"city": "Berlin", "temperature": 21}),
+        json!({"location": "Room 4", "region": "eu-west", "place": "top"}),
+    ] {
+        check(&value, &json!({}), &[]);
+    }
+    check(
+        &json!({"pin": "4071", "zip": "90210", "address": "12 Bond Street", "cell": "+1 201 555 0123", "card": "**** 4242"}),
+        &json!({}),
+        &[
+            ("/address", "address"),
+            ("/card", "card"),
+            ("/cell", "phone"),
+            ("/pin", "secret"),
+            ("/zip", "address"),
+        ],
+    );
+}
+
+#[test]
+fn a_bare_name_is_a_persons_where_a_person_stands_beside_it() {
+    for beside in ["email", "phone", "birthday", "address", "first_name", "age"] {
+        let said = match beside {
+            "email" => "bo@example.com",
+            "phone" => "+49 30 1234567",
+            "birthday" => "1980-01-01",
+            "address" => "12 Bond Street",
+            "age" => "44",
+            _ => "Bo",
+        };
+        let mut value = json!({"name": "xyzzy"});
+        value[beside] = json!(said);
+        let detector = Detector::new(&Settings {
+            kinds: Kinds::all(),
+            names: Names::Keys,
+            secrets: Secrets::Redact,
+            own: Vec::new(),
+        });
+        let found = detector.find_json(&value, &Hints::none());
+        assert!(found.iter().any(|one| one.pointer == "/name"), "{value}");
+    }
+    check(&json!({"name": "xyzzy", "id": 1}), &json!({}), &[]);
+}
+
+#[test]
+fn rows_that_are_lists_are_read_by_their_columns() {
+    let found = [("/rows/0/1", "name"), ("/rows/0/2", "phone"), ("/rows/1/1", "name")];
+    check(
+        &json!({"columns": ["id", "customer", "phone"], "rows": [[1, "xyzzy", "0301234567"], [2, "bo", null]]}),
+        &json!({}),
+        &found,
+    );
+    check(
+        &json!({"rows": [["id", "customer", "phone"], [1, "xyzzy", "0301234567"]]}),
+        &json!({}),
+        &[("/rows/1/1", "name"), ("/rows/1/2", "phone")],
+    );
+    check(
+        &json!([["name", "email"], ["xyzzy", "x@example.com"]]),
+        &json!({}),
+        &[("/1/0", "name"), ("/1/1", "email")],
+    );
+    check(
+        &json!({"fields": [{"name": "dob", "type": "date"}, {"name": "n"}], "data": [["1980-01-01", 3]]}),
+        &json!({}),
+        &[("/data/0/0", "born")],
+    );
+    check(
+        &json!({"columns": ["name", "version"], "rows": [["react", "18.2.0"], ["Will", "1"]]}),
+        &json!({}),
+        &[],
+    );
+    check(&json!([["a", "b"], ["name", "react"], ["phone", "x"]]), &json!({}), &[]);
+}
+
+#[test]
+fn a_field_says_what_the_value_beside_it_is() {
+    for field in ["field", "key", "name", "label"] {
+        let mut value = json!({"value": "0301234567"});
+        value[field] = json!("Phone number");
+        check(&value, &json!({}), &[("/value", "phone")]);
+    }
+    check(
+        &json!([{"question": "Date of birth", "answer": "1 May 1980"}, {"name": "PATH", "value": "/bin"}]),
+        &json!({}),
+        &[("/0/answer", "born")],
     );
 }

@@ -1,6 +1,7 @@
 //! Which keys tell.
 
-use super::{Sibling, Whose, sibling, telling};
+use super::whose::{Sibling, sibling};
+use super::{Whose, telling};
 use crate::kind::Kind;
 
 #[track_caller]
@@ -74,11 +75,11 @@ fn keys_of_secrets_are_unmistakable() {
         "password_hash",
         "new_password",
     ] {
-        let found = telling(key).filter(|telling| !telling.vague);
+        let found = telling(key).filter(|telling| !telling.is_vague());
         assert_eq!(found.map(|telling| telling.kind), Some(Kind::Secret), "{key}");
     }
     for key in ["token", "csrf_token", "signing_key", "account_key"] {
-        assert!(telling(key).is_some_and(|telling| telling.vague), "{key}");
+        assert!(telling(key).is_some_and(super::Telling::is_vague), "{key}");
     }
     for key in [
         "nextPageToken",
@@ -122,11 +123,22 @@ fn keys_about_a_value_do_not_tell() {
 
 #[test]
 fn neighbours_say_whether_a_name_is_a_persons() {
-    assert_eq!(sibling("email"), Some(Sibling::Person));
+    assert_eq!(sibling("email"), Some(Sibling::Reached));
+    assert_eq!(sibling("birthday"), Some(Sibling::Person));
+    assert_eq!(sibling("title"), None);
+    assert_eq!(sibling("author"), None);
     assert_eq!(sibling("sku"), Some(Sibling::Thing));
     assert_eq!(sibling("id"), None);
-    assert_eq!(Whose::Unsaid.beside(["sku", "email"].into_iter()), Whose::Peoples);
-    assert_eq!(Whose::Peoples.beside(["sku", "id"].into_iter()), Whose::Things);
+    for (over, keys, whose) in [
+        (Whose::Unsaid, "id email", Whose::Reached),
+        (Whose::Unsaid, "sku dob", Whose::Peoples),
+        (Whose::Unsaid, "rating phone", Whose::Mostly),
+        (Whose::Unsaid, "sku id", Whose::Things),
+        (Whose::Peoples, "sku id", Whose::Mostly),
+        (Whose::Peoples, "sku email", Whose::Peoples),
+    ] {
+        assert_eq!(over.beside(keys.split(' ')), whose, "{keys}");
+    }
 }
 
 #[test]
@@ -147,4 +159,46 @@ fn what_stands_over_a_name_says_whose_it_is_through_envelopes() {
         let found = keys.split(' ').fold(Whose::Unsaid, Whose::under);
         assert_eq!(found, whose, "{keys}");
     }
+}
+
+#[test]
+fn keys_tell_in_ten_languages_more() {
+    for (kind, keys) in [
+        (
+            Kind::Email,
+            "E-Mail-Adresse courriel correo_electronico indirizzoEmail e-mailadres adres_email 电子邮箱 メールアドレス почта",
+        ),
+        (
+            Kind::Phone,
+            "Telefonnummer téléphone numero_de_telefono cellulare telemóvel telefoonnummer numer_telefonu 联系电话 電話番号 телефон",
+        ),
+        (
+            Kind::Name,
+            "Nachname prénom apellidos cognome sobrenome achternaam nazwisko 客户姓名 氏名 фамилия",
+        ),
+        (
+            Kind::Address,
+            "Straße code_postal dirección indirizzo endereço straat kod_pocztowy 地址 住所 адрес",
+        ),
+        (
+            Kind::BirthDate,
+            "Geburtsdatum date_de_naissance fecha_de_nacimiento data_di_nascita data_de_nascimento geboortedatum data_urodzenia 出生日期 生年月日 датаРождения",
+        ),
+        (
+            Kind::Secret,
+            "Passwort mot_de_passe contraseña senha wachtwoord hasło 密码 パスワード пароль",
+        ),
+    ] {
+        for key in keys.split(' ') {
+            check(key, Some(kind));
+        }
+    }
+    for key in ["Nom", "naam", "名前", "имя", "nombre"] {
+        assert!(telling(key).is_some_and(super::Telling::is_vague), "{key}");
+    }
+    for key in ["产品", "数量", "цена", "Preis", "quantité", "品番"] {
+        check(key, None);
+    }
+    assert_eq!(Whose::Unsaid.under("Kunden"), Whose::Peoples);
+    assert_eq!(Whose::Unsaid.beside(["фамилия"].into_iter()), Whose::Peoples);
 }

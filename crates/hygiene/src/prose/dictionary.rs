@@ -87,6 +87,13 @@ fn ends_like_a_name(word: &[u8]) -> bool {
     word.len() >= 6 && ENDS.iter().any(|end| word.ends_with(end.as_bytes()))
 }
 
+/// A word in plain small letters, if it has such.
+pub(crate) fn folded(word: &str) -> Option<String> {
+    let mut folded = [0; LONGEST];
+    let folded = fold(word, &mut folded)?;
+    String::from_utf8(folded.to_vec()).ok()
+}
+
 /// The word in plain small letters.
 fn fold<'b>(word: &str, into: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let mut length = 0;

@@ -45,6 +45,11 @@ impl Context {
 
 fn words(scan: &Scan<'_>, start: usize, end: usize) -> u16 {
     let before = &scan.bytes[start.saturating_sub(BACK)..start];
+    if let Some(key) = key_of(before) {
+        // In a structure the key of a number speaks of it, and no other.
+        let words = key.rsplit(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
+        return words.fold(0, |flags, word| flags | meaning(word, b""));
+    }
     let after = &scan.bytes[end..scan.bytes.len().min(end + AHEAD)];
     let mut flags = 0;
     let mut back = before.rsplit(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
@@ -67,6 +72,23 @@ fn words(scan: &Scan<'_>, start: usize, end: usize) -> u16 {
         flags |= meant & (PHONE | CARD) | if index == 0 && meant & NEAR != 0 { PHONE } else { 0 };
     }
     flags
+}
+
+/// The key in a printed structure that a number follows, or its sign or quote: `"id": 17`, `{ id: 17 }`.
+fn key_of(before: &[u8]) -> Option<&[u8]> {
+    let sign = |byte: &u8| matches!(byte, b'+' | b'-' | b'(' | b' ' | b'"' | b'\'');
+    let lead = before.iter().rev().take(4).take_while(|byte| sign(byte)).count();
+    let before = before[..before.len() - lead].strip_suffix(b":")?.trim_ascii_end();
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || *byte >= 0x80;
+    let word = |text: &[u8]| text.iter().rev().take_while(|byte| part(byte)).count();
+    if let Some(inner) = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'")) {
+        let key = word(inner);
+        let open = inner[..inner.len() - key].last();
+        return matches!(open, Some(b'"' | b'\'')).then(|| &inner[inner.len() - key..]);
+    }
+    let key = word(before);
+    let outside = before[..before.len() - key].trim_ascii_end().last();
+    (key > 0 && matches!(outside, Some(b'{' | b','))).then(|| &before[before.len() - key..])
 }
 
 fn is_letter(byte: u8) -> bool {

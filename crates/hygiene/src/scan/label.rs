@@ -66,12 +66,81 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     match (begins, key.stands) {
         _ if follows == Follows::Quote => quoted_at(scan, &key, telling, from),
         ('{' | '[', _) => {}
+        (_, Stands::Close) => assigned(scan, telling, from, value),
         (_, Stands::Quoted | Stands::Within) => bare_at(scan, telling, from, up_to_end(value)),
         ('\n' | '\r', _) => {
             let line = after.len() - after.trim_start().len();
             labelled(scan, telling, at + 1 + line, up_to_line(&after[line..]));
         }
         _ => labelled(scan, telling, from, up_to_line(value)),
+    }
+}
+
+/// What follows a `>`, if it closes a tag that tells: `<phone>0301234567</phone>`.
+pub(super) fn element_at(scan: &mut Scan<'_>, at: usize) {
+    let lowest = at.saturating_sub(TAG);
+    let before = &scan.bytes[lowest..at];
+    let Some(open) = before.iter().rposition(|byte| matches!(byte, b'<' | b'>' | b'\n')) else {
+        return;
+    };
+    let inner = &before[open + 1..];
+    if before[open] != b'<' || !inner.first().is_some_and(u8::is_ascii_alphabetic) {
+        return;
+    }
+    let length = inner
+        .iter()
+        .take_while(|byte| is_word(**byte) || matches!(byte, b'-' | b':'))
+        .count();
+    let Some(tag) = std::str::from_utf8(&inner[..length])
+        .ok()
+        .map(|tag| tag.rsplit(':').next().unwrap_or(tag))
+    else {
+        return;
+    };
+    let Some(telling) = keys::telling(tag).filter(|telling| scan.kinds.has(telling.kind)) else {
+        return;
+    };
+    let text = first(&scan.text[at + 1..], VALUE);
+    let Some(end) = text.find('<').filter(|end| text[*end..].starts_with("</")) else {
+        return;
+    };
+    let value = &text[..end];
+    let whose = if telling.is_sure() {
+        Whose::Unsaid
+    } else {
+        around::tags(scan, lowest + open, at + 1 + end)
+    };
+    if value::meant(telling, whose, value).is_none() || telling.kind == Kind::Secret && value::is_told(value) {
+        return;
+    }
+    if let Some(part) = value::borne_out(value, telling.kind, Ground::Key) {
+        note(scan, at + 1, part, telling.kind, Evidence::Key);
+    }
+}
+
+/// The longest tag that is looked at.
+const TAG: usize = 96;
+
+/// A bare value right behind `key=`, up to where the next may begin: `phone=0301234567 id=4`, `?name=Ann&zip=90210`.
+fn assigned(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
+    let value = up_to(
+        value,
+        &[' ', '\t', '\n', '\r', '&', ';', ',', ')', ']', '}', '"', '\'', '⟦'],
+    );
+    let value = value.trim_end_matches('.');
+    let kind = telling.kind;
+    let numbered = kind.is_structured() && kind != Kind::Secret || kind == Kind::Address;
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let good = if numbered {
+        digits >= if kind == Kind::Phone { 6 } else { 2 }
+    } else {
+        [Kind::Name, Kind::Place].contains(&kind) && value::looks_titled(value)
+    };
+    if !good || value::meant(telling, Whose::Unsaid, value).is_none() {
+        return;
+    }
+    if let Some(part) = value::borne_out(value, kind, Ground::Label) {
+        note(scan, start, part, kind, Evidence::Key);
     }
 }
 
@@ -97,13 +166,32 @@ fn key_before<'t>(scan: &Scan<'t>, at: usize, follows: Follows) -> Option<Key<'t
             let stands = Stands::Within;
             return Some(Key { text, start, stands });
         }
-        if let Some(key) = line_label(scan, at) {
+        if let Some(key) = line_label(scan, at).filter(|_| follows == Follows::Quote || !is_assigned(scan, at)) {
             return Some(key);
         }
         let stands = if end == at { Stands::Close } else { Stands::Loose };
-        return (follows == Follows::Quote).then_some(Key { text, start, stands });
+        let close = stands == Stands::Close && is_assigned(scan, at);
+        return (follows == Follows::Quote || close).then_some(Key { text, start, stands });
     }
-    (scan.bytes[at] == b':').then(|| line_label(scan, at)).flatten()
+    if scan.bytes[at] == b':' {
+        return line_label(scan, at);
+    }
+    let length = before
+        .iter()
+        .rev()
+        .take_while(|byte| is_word(**byte) || **byte == b'-')
+        .count();
+    let text = scan.text.get(end - length..end).filter(|text| !text.is_empty())?;
+    (end == at && is_assigned(scan, at)).then_some(Key {
+        text,
+        start: end - length,
+        stands: Stands::Close,
+    })
+}
+
+/// Whether a `=` has a value right behind it, and is no comparison.
+fn is_assigned(scan: &Scan<'_>, at: usize) -> bool {
+    scan.bytes[at] == b'=' && !matches!(scan.byte(at + 1), b' ' | b'=' | b'\t' | b'\n' | b'>')
 }
 
 /// A value in quotes: under a key in a structure it is believed as in JSON.
@@ -117,15 +205,15 @@ fn quoted_at(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) 
     let assigned = key.stands == Stands::Close && scan.bytes[key.start + key.text.len()] == b'=';
     match key.stands {
         Stands::Close | Stands::Loose if telling.kind == Kind::Secret => {
-            if !telling.vague && secret::is_password(value) {
+            if telling.is_sure() && secret::is_password(value) {
                 note(scan, start, (0, value.len()), Kind::Secret, Evidence::Form);
             }
             return;
         }
-        Stands::Close | Stands::Loose if telling.vague || !assigned && !telling.kind.is_structured() => return,
+        Stands::Close | Stands::Loose if telling.is_vague() || !assigned && !telling.kind.is_structured() => return,
         Stands::Quoted | Stands::Within | Stands::Line | Stands::Close | Stands::Loose => {}
     }
-    let named = telling.vague && telling.kind != Kind::Secret;
+    let named = !telling.is_sure() && telling.kind != Kind::Secret;
     let whose = if named {
         around::whose(scan, key.start, start + value.len())
     } else {
@@ -149,7 +237,10 @@ fn bare_at(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
     let kind = telling.kind;
     let numbered = kind.is_structured() || kind == Kind::Address;
     let number = numbered && value.bytes().any(|byte| byte.is_ascii_digit());
-    if telling.vague || kind != Kind::Secret && !number {
+    if telling.is_vague() || kind != Kind::Secret && !number {
+        return;
+    }
+    if value::meant(telling, Whose::Unsaid, value).is_none() {
         return;
     }
     // Without a digit it may be the name of a variable.
@@ -162,6 +253,15 @@ fn bare_at(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
 /// What follows a label to the end of its line.
 fn labelled(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
     if !believable(value, telling) {
+        return;
+    }
+    let named = !telling.is_sure() && telling.kind != Kind::Secret;
+    let whose = if named {
+        around::lines(scan, start, start + value.len())
+    } else {
+        Whose::Unsaid
+    };
+    if value::meant(telling, whose, value).is_none() {
         return;
     }
     if let Some(part) = value::borne_out(value, telling.kind, Ground::Label) {

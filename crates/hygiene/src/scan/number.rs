@@ -62,7 +62,7 @@ impl Digits {
 
 impl Run {
     /// The run that begins with the digit there.
-    fn at(scan: &Scan<'_>, start: usize) -> Run {
+    pub(super) fn at(scan: &Scan<'_>, start: usize) -> Run {
         let empty = Group {
             start,
             end: start,
@@ -185,6 +185,11 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
     if scan.byte(run.end(last)) == b'@' {
         // The name before an address may be digits.
         return run.end(last);
+    }
+    if !is_word(scan.before(run.start(0)))
+        && let Some(end) = card::broken(scan, &run)
+    {
+        return scan.found(run.start(0), end, Kind::Card);
     }
     if run.count == 1 && run.size(0) < 6 {
         return after_short(scan, &run);

@@ -105,7 +105,7 @@ fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> For
     if double && country && first >= 3 && total >= 10 && next > from + 1 {
         return Form::Sure;
     }
-    if american(scan, run, from, next) {
+    if american(scan, run, from, next) || lead == Lead::None && national(scan, run, from, next) {
         return Form::Sure;
     }
     let closed = from + 1 < next && run.sep(from + 1) == Sep::Paren;
@@ -157,6 +157,47 @@ fn international(scan: &Scan<'_>, run: &Run, from: usize, next: usize, total: us
         Form::Sure
     } else {
         Form::Never
+    }
+}
+
+/// Whether groups are those of a national number that little else looks like, in countries where most people live.
+fn national(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
+    let digit = |index: usize| scan.byte(run.start(from) + index);
+    let (one, two) = (digit(0), digit(1));
+    let shaped = |sizes: &[usize]| next == from + sizes.len() && run.shaped(from, sizes);
+    let plain = (from + 1..next).all(|group| matches!(run.sep(group), Sep::Space | Sep::Dash));
+    if !plain {
+        // Russia, with brackets around what follows the eight.
+        let second = run.count() > from + 1 && matches!(scan.byte(run.start(from + 1)), b'3' | b'4' | b'8' | b'9');
+        return one == b'8' && shaped(&[1, 3, 3, 2, 2]) && second;
+    }
+    let dashed = next > from + 1 && run.sep(next - 1) == Sep::Dash;
+    // Columns of numbers have such groups too.
+    let spoken = || {
+        let before = scan.bytes[..run.start(from)].trim_ascii_end();
+        from == 0
+            && next == run.count()
+            && before
+                .last()
+                .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b':')
+    };
+    match one {
+        // China; Japan and others with a nought are known by it.
+        b'1' if shaped(&[3, 4, 4]) => matches!(two, b'3'..=b'9'),
+        // Brazil, Mexico, Russia, India.
+        b'1'..=b'9' if shaped(&[2, 5, 4]) => dashed && scan.byte(run.start(from + 1)) == b'9',
+        b'3' | b'5' | b'8' if shaped(&[2, 4, 4]) => {
+            spoken() && matches!((one, two), (b'5', b'5' | b'6') | (b'3', b'3') | (b'8', b'1'))
+        }
+        b'8' if shaped(&[1, 3, 3, 2, 2]) => true,
+        b'6'..=b'9' => shaped(&[5, 5]) && spoken(),
+        // Indonesia, Pakistan, Bangladesh, Nigeria, Germany.
+        b'0' => {
+            two == b'8' && (shaped(&[4, 4, 4]) || shaped(&[4, 4, 3]) || shaped(&[4, 4, 5]))
+                || two == b'3' && shaped(&[4, 7])
+                || two == b'1' && (shaped(&[5, 6]) || shaped(&[4, 7]) && matches!(digit(2), b'5'..=b'7'))
+        }
+        _ => false,
     }
 }
 

@@ -69,6 +69,25 @@ fn cards_are_checked_whatever_stands_between() {
 }
 
 #[test]
+fn cards_are_found_grouped_in_any_way_and_over_a_line_break() {
+    for written in [
+        "4 5 3 2 2 7 6 6 4 4 5 7 7 0 2 0",
+        "45 32 27 66 44 57 70 20",
+        "45322766 44577020",
+        "45322 76644 57702 0",
+        "4532 2766\n4457 7020",
+        "45322766\n44577020",
+    ] {
+        one(&format!("it is {written}, she said"), Kind::Card, written);
+    }
+    one("card 453 227 664 457 702 0", Kind::Card, "453 227 664 457 702 0");
+    check("it is 453 227 664 457 702 0 then", &[]);
+    check("4532\n2766\n4457\n7020 and 4532 2766\n4457 7021", &[]);
+    check("45322766\n44577020\n", &[]);
+    check("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18", &[]);
+}
+
+#[test]
 fn accounts_are_checked_in_any_case_and_grouping() {
     for written in [
         "GB82WEST12345698765432",
@@ -269,6 +288,77 @@ fn what_programs_print_of_their_values_is_found_by_its_keys() {
     );
     check(
         "{ password: 'The password to use' } { secret: '<your secret>' } { zip: Number, phone: string }",
+        &[],
+    );
+}
+
+#[test]
+fn a_number_in_a_structure_is_what_its_own_key_says() {
+    check(
+        "{\"phone\": null, \"amount_cents\": 1299900, \"id\": 12345678, \"call\": true}",
+        &[],
+    );
+    check("{ phone: null, amount_cents: 1299900, id: '12345678' }", &[]);
+    one("{\"id\": 1, \"desk_phone\": 1299900}", Kind::Phone, "1299900");
+    one("He said, his phone: 1299900", Kind::Phone, "1299900");
+}
+
+#[test]
+fn a_name_on_a_line_needs_a_person_around_or_the_dictionary() {
+    check("name: React Native\nversion: 18.2.0\n", &[]);
+    check("Name: Build And Deploy\nStatus: success", &[]);
+    check(
+        "Name: Xyzzy Plugh\nEmail: x@example.com",
+        &[(Kind::Name, "Xyzzy Plugh"), (Kind::Email, "x@example.com")],
+    );
+    one("Name: Maria Garcia\nrest", Kind::Name, "Maria Garcia");
+}
+
+#[test]
+fn values_right_behind_an_assignment_are_found_by_its_key() {
+    one("phone=0301234567", Kind::Phone, "0301234567");
+    one("id=4 phone=0301234567 n=2", Kind::Phone, "0301234567");
+    one("GET /x?zip=90210&n=1", Kind::Address, "90210");
+    one("user_id=4, first_name=Ann, n=2", Kind::Name, "Ann");
+    check(
+        "phone=x tel==12345678 name=react customer=customer_id mobile=12 passport=^0.6.0",
+        &[],
+    );
+}
+
+#[test]
+fn what_stands_between_tags_is_found_by_them() {
+    one("<phone>0301234567</phone>", Kind::Phone, "0301234567");
+    one("<x:lastName a=\"1\">o'brien</x:lastName>", Kind::Name, "o'brien");
+    check(
+        "<contact><name>xyzzy</name><email>x@example.com</email></contact>",
+        &[(Kind::Name, "xyzzy"), (Kind::Email, "x@example.com")],
+    );
+    check("<package><name>react</name><version>18.2.0</version></package>", &[]);
+    check("<name>\n<b>x</b></name> a > b <phone>none</phone>", &[]);
+}
+
+#[test]
+fn national_telephone_numbers_of_the_largest_countries_are_found_in_prose() {
+    for written in [
+        "98765 43210",
+        "138 1234 5678",
+        "(201) 555-0123",
+        "0812-3456-7890",
+        "0300-1234567",
+        "0803 123 4567",
+        "11 91234-5678",
+        "(11) 91234-5678",
+        "01712-345678",
+        "8 (912) 345-67-89",
+        "8-912-345-67-89",
+        "55 1234 5678",
+        "0171 1234567",
+    ] {
+        one(&format!("Du erreichst mich: {written}, ab acht"), Kind::Phone, written);
+    }
+    check(
+        "From 12345 67890 to 10 20 30, 55 12 34, 8 100 200 30 or 2019-2020\n71234 80123\n98765 43210\n55 1234 5678",
         &[],
     );
 }

@@ -108,3 +108,33 @@ fn drawn_tables_are_read() {
     );
     check(" id | city \n----+------\n  1 | Oulu\n(1 row)\n", &[("place", "Oulu")]);
 }
+
+#[test]
+fn columns_without_a_header_tell_by_what_stands_in_them() {
+    check(
+        "1,Maria Garcia,030 1234567,x\n2,Xyzzy Plugh,0171 2345678,y\n3,Ann Lee,030 7654321,z\n",
+        &[
+            ("name", "Maria Garcia"),
+            ("phone", "030 1234567"),
+            ("name", "Xyzzy Plugh"),
+            ("phone", "0171 2345678"),
+            ("name", "Ann Lee"),
+            ("phone", "030 7654321"),
+        ],
+    );
+    check(
+        "Ann Lee;ann@example.com\nxyzzy;bo@example.com\nOlga Ivanova;o@example.com\n",
+        &[
+            ("name", "Ann Lee"),
+            ("email", "ann@example.com"),
+            ("name", "xyzzy"),
+            ("email", "bo@example.com"),
+            ("name", "Olga Ivanova"),
+            ("email", "o@example.com"),
+        ],
+    );
+    check("react,18.2.0,MIT\nvue,3.4.1,MIT\n", &[]);
+    check("2026-01-01,12.5,Berlin\n2026-01-02,13.1,Berlin\n", &[]);
+    check("Ann Lee,12\nBo Ek,13\n", &[]);
+    check("Yes, it is.\nNo, it is not.\n", &[]);
+}

@@ -69,3 +69,29 @@ fn where_nothing_is_found_it_stays() {
     assert_eq!(hidden.shown, text);
     assert!(hidden.counts.is_empty());
 }
+
+#[test]
+fn wide_digits_and_encoded_values_are_read_as_what_they_say() {
+    for (text, value) in [
+        (
+            "カード ４５３２２７６６４４５７７０２０ です",
+            "４５３２２７６６４４５７７０２０",
+        ),
+        ("p=%2B49%2030%201234567&x", "%2B49%2030%201234567"),
+        ("/x?customer=Ann+Lee&n=1", "Ann+Lee"),
+        ("q=4532+2766+4457+7020", "4532+2766+4457+7020"),
+        ("q=4532+2766+4457+7020%20x", "4532+2766+4457+7020"),
+        ("to=ann%40example.com&n=1", "ann%40example.com"),
+        ("call ＋４９ ３０ １２３４５６７", "＋４９ ３０ １２３４５６７"),
+    ] {
+        let found = detector().find(text);
+        let found: Vec<_> = found.iter().map(|one| &text[one.start..one.end]).collect();
+        assert_eq!(found, [value], "{text}");
+        let mut aliases = Aliases::new().unwrap();
+        let hidden = aliases.hide(&detector(), text);
+        assert_eq!(aliases.reveal(&hidden.shown).unwrap(), text);
+    }
+    for text in ["50% 20 of 100 %d", "100%25 sure", "１２３ ａｂｃ", "x=a+b 1+1=2"] {
+        assert_eq!(detector().find(text), [], "{text}");
+    }
+}

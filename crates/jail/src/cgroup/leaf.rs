@@ -134,11 +134,15 @@ impl Leaf {
         let path = part.folder.join("memory.force_empty");
         let reclaiming = Arc::clone(&self.reclaiming);
         let (done, wait) = mpsc::channel::<()>();
-        thread::spawn(move || {
+        let reclaim = move || {
             let _ = fs::write(path, "0");
             reclaiming.store(false, Ordering::Release);
             drop(done);
-        });
+        };
+        if thread::Builder::new().spawn(reclaim).is_err() {
+            // The machine has no thread left: then nothing is taken back, and all of it counts.
+            self.reclaiming.store(false, Ordering::Release);
+        }
         // Nothing is ever sent: it is over when the other end is gone.
         let _ = wait.recv_timeout(patience);
     }

@@ -8,7 +8,7 @@ use super::parts::{
     Limits, LossCause, Output, PolicyRef, PrunedSession, ServerPlace, Status, Stream, Target, Truncated, Usage,
 };
 use crate::event::By;
-use crate::{ApprovalId, ExecutionId, LeaseId, Principal, Text};
+use crate::{ApprovalId, ExecutionId, LeaseId, Principal, SessionId, Text};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,6 +246,13 @@ pub enum Kind {
         /// How many.
         #[serde(serialize_with = "super::parts::safe")]
         count: u64,
+    },
+    /// A person asked what an alias of a session stands for, and was told.
+    AliasRevealed {
+        /// The alias, never its value.
+        alias: Text,
+        /// The session that it belongs to.
+        of: SessionId,
     },
     /// A part of what an execution shows was left out, or made harmless.
     DataCapped {
@@ -486,6 +493,7 @@ impl Kind {
             Kind::ExecutionResumed { .. } => "execution_resumed",
             Kind::DataHidden { .. } => "data_hidden",
             Kind::DataRevealed { .. } => "data_revealed",
+            Kind::AliasRevealed { .. } => "alias_revealed",
             Kind::DataCapped { .. } => "data_capped",
             Kind::ToolDrifted { .. } => "tool_drifted",
             Kind::EgressStarted { .. } => "egress_started",

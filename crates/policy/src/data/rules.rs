@@ -39,7 +39,7 @@ impl DataRules {
             pii: PiiMode::Alias,
             inside: PiiInside::Alias,
             names: PiiNames::Keys,
-            kinds: PiiKind::ALL.to_vec(),
+            kinds: PiiKind::UNWRITTEN.to_vec(),
             own: Vec::new(),
             secrets: Secrets::Redact,
             bytes: None,

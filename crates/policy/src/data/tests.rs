@@ -45,7 +45,7 @@ fn where_nothing_is_written_personal_data_and_secrets_are_hidden() {
         (rules.pii, rules.inside, rules.names),
         (PiiMode::Alias, PiiInside::Alias, PiiNames::Keys)
     );
-    assert_eq!(rules.kinds, PiiKind::ALL);
+    assert_eq!(rules.kinds, PiiKind::UNWRITTEN);
     assert_eq!(rules.secrets, Secrets::Redact);
     reveals(&rules, &[("crm.get", false)]);
 }

@@ -40,7 +40,7 @@ fn the_built_in_default_is_as_promised() {
             output: JournalOutput::Head
         }
     );
-    let data = "data: { pii: { mode: alias, inside: alias, names: keys, kinds: [email, phone, card, iban, ssn, ip, url, name], reveal_to: [] }, secrets: redact, return: { bytes: 30KiB, rows: 200 } }";
+    let data = "data: { pii: { mode: alias, inside: alias, names: keys, kinds: [email, phone, card, iban, ssn, name], reveal_to: [] }, secrets: redact, return: { bytes: 30KiB, rows: 200 } }";
     assert_eq!(policy.data(), Draft::parse(data, "").unwrap().data.as_ref());
     assert_eq!(policy.name(), "default");
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{CollectError, Collected, Sandbox};
+use ringfence_sandbox::{CollectError, Collected, Existing, Sandbox};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::shot::{Kept, run_in, shell};
@@ -55,7 +55,7 @@ fn copy(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Result<Collected, Co
     let workspace = sandbox.workspace()?;
     let limits = workspace.limits();
     let collected = workspace.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[], &limits)?;
-    workspace.copy_out(&collected.files, to, limits.time)?;
+    workspace.copy_out(&collected.files, to, Existing::Overwrite, limits.time)?;
     Ok(collected)
 }
 

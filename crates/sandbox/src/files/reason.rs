@@ -30,6 +30,8 @@ pub enum SkipReason {
     Entries,
     /// The time for collecting was over.
     Time,
+    /// The folder it should go to has something of that name.
+    Exists,
 }
 
 impl SkipReason {
@@ -48,6 +50,7 @@ impl SkipReason {
             SkipReason::Depth => "too deep",
             SkipReason::Entries => "too many files",
             SkipReason::Time => "no time was left",
+            SkipReason::Exists => "the folder has a file of that name",
         }
     }
 
@@ -63,6 +66,7 @@ impl SkipReason {
             | SkipReason::Gone => "fs.plain",
             SkipReason::Bytes | SkipReason::Holes => "fs.mounts.quota",
             SkipReason::Depth | SkipReason::Entries | SkipReason::Time => "fs.collect",
+            SkipReason::Exists => "fs.out",
         }
     }
 
@@ -78,6 +82,7 @@ impl SkipReason {
             SkipReason::Depth => "put it into fewer folders",
             SkipReason::Entries => "pack the files into one, or `emit` those that matter",
             SkipReason::Time => "leave fewer or smaller files, or `emit` those that matter",
+            SkipReason::Exists => "add `--force` to overwrite it, or name another folder",
         }
     }
 
@@ -91,7 +96,8 @@ impl SkipReason {
             | SkipReason::Name
             | SkipReason::NotUtf8
             | SkipReason::Unreadable
-            | SkipReason::Gone => false,
+            | SkipReason::Gone
+            | SkipReason::Exists => false,
         }
     }
 }

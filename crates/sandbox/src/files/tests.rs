@@ -72,10 +72,10 @@ fn a_file_with_holes_reads_as_it_is_and_comes_out_with_them() {
     };
     assert_eq!(one.sha256, other.sha256);
     let out = tempfile::tempdir().unwrap();
-    let late = workspace
-        .copy_out(&collected.files, out.path(), Duration::from_mins(1))
+    let outcomes = workspace
+        .copy_out(&collected.files, out.path(), Existing::Keep, Duration::from_mins(1))
         .unwrap();
-    assert!(late.is_empty());
+    assert_eq!(outcomes, [CopyOutcome::Copied; 2]);
     let copy = out.path().join("sparse");
     assert!(fs::read(&copy).unwrap() == whole);
     assert!(
@@ -142,11 +142,45 @@ fn files_that_there_is_no_time_to_copy_are_named() {
     let workspace = workspace(folder.path());
     let collected = collect(&workspace, &workspace.limits());
     let out = tempfile::tempdir().unwrap();
-    let late = workspace
-        .copy_out(&collected.files, out.path(), Duration::ZERO)
+    let outcomes = workspace
+        .copy_out(&collected.files, out.path(), Existing::Keep, Duration::ZERO)
         .unwrap();
-    assert_eq!(late.named(), [("one".to_owned(), SkipReason::Time)]);
+    assert_eq!(outcomes, [CopyOutcome::Skipped(SkipReason::Time)]);
     assert!(!out.path().join("one").exists());
+}
+
+#[test]
+fn a_file_that_is_there_already_stays_unless_it_is_to_be_overwritten() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (name, there) in [
+        ("link", None),
+        ("new", None),
+        ("other", Some("mine")),
+        ("same", Some("made")),
+    ] {
+        fs::write(folder.path().join(name), "made").unwrap();
+        if let Some(there) = there {
+            fs::write(out.path().join(name), there).unwrap();
+        }
+    }
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), out.path().join("link")).unwrap();
+    let workspace = workspace(folder.path());
+    let mut collected = collect(&workspace, &workspace.limits());
+    let time = Duration::from_mins(1);
+    let outcomes = workspace
+        .copy_out(&collected.files, out.path(), Existing::Keep, time)
+        .unwrap();
+    let exists = CopyOutcome::Skipped(SkipReason::Exists);
+    assert_eq!(outcomes, [exists, CopyOutcome::Copied, exists, CopyOutcome::Same]);
+    assert_eq!(fs::read_to_string(out.path().join("other")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(elsewhere.path()).unwrap(), "");
+    collected.files.remove(0);
+    let outcomes = workspace
+        .copy_out(&collected.files, out.path(), Existing::Overwrite, time)
+        .unwrap();
+    assert_eq!(outcomes, [CopyOutcome::Copied; 3]);
+    assert_eq!(fs::read_to_string(out.path().join("other")).unwrap(), "made");
 }
 
 #[test]

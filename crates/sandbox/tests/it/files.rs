@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ringfence_policy::{Glob, RelPath};
 use ringfence_sandbox::{
-    Change, CollectError, Collected, Emit, Language, Limit, Sandbox, SkipReason, Skipped, Task, Verdict,
+    Change, CollectError, Collected, CopyOutcome, Emit, Existing, Language, Limit, Sandbox, SkipReason, Task, Verdict,
 };
 
 use crate::harness::{code, native, policy, run, run_in, shell, spec};
@@ -22,9 +22,9 @@ fn collect(sandbox: &Sandbox, before: &BTreeMap<String, String>, deny: &[Glob], 
     workspace.collect(before, deny, emitted, &workspace.limits()).unwrap()
 }
 
-fn copy_out(sandbox: &Sandbox, collected: &Collected, to: &Path) -> Result<Skipped, CollectError> {
+fn copy_out(sandbox: &Sandbox, collected: &Collected, to: &Path) -> Result<Vec<CopyOutcome>, CollectError> {
     let workspace = sandbox.workspace().unwrap();
-    workspace.copy_out(&collected.files, to, Duration::from_mins(1))
+    workspace.copy_out(&collected.files, to, Existing::Keep, Duration::from_mins(1))
 }
 
 #[tokio::test]

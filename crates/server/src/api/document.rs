@@ -118,6 +118,20 @@ pub(super) fn stream(summary: &str) -> Value {
     })
 }
 
+/// What the API takes beyond the tool.
+fn with_program_inputs(ask: &Map<String, Value>) -> Value {
+    let mut schema = Value::Object(ask.clone());
+    let text = json!({ "type": "string" });
+    schema["properties"]["args"] =
+        json!({ "type": "array", "items": text, "description": "what the program finds as arguments" });
+    schema["properties"]["stdin"] =
+        json!({ "type": "string", "description": "what it reads from its standard input; for `shell`" });
+    schema["properties"]["env"] = json!({
+        "type": "object", "additionalProperties": text, "description": "variables, as `env` of `sandbox_policy` has them",
+    });
+    schema
+}
+
 fn schemas() -> Value {
     let text = json!({ "type": "string" });
     let time = json!({ "type": "string", "format": "date-time" });
@@ -141,7 +155,7 @@ fn schemas() -> Value {
                 "started": time, "ended": maybe_time,
             },
         },
-        "RunAsk": run_schemas().map(|(ask, _)| ask),
+        "RunAsk": run_schemas().map(|(ask, _)| with_program_inputs(&ask)),
         "Run": run_schemas().map(|(_, run)| run),
         "Approval": super::approvals::schema(),
         "Skill": super::skills::schema(),

@@ -142,7 +142,7 @@ async fn begin(
         Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
             .hint("send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}")
     })?;
-    let mut ask = crate::mcp::ask(Some(given)).map_err(wrong)?;
+    let mut ask = crate::mcp::api_ask(given).map_err(wrong)?;
     ask.trace = Some(trace(&headers));
     let begun = api.engine.begin(caller.principal, ask).await;
     let id = begun.map_err(|error| failed(&error))?;

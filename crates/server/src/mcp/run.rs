@@ -123,8 +123,49 @@ pub(super) async fn wait(
 }
 
 /// What a call asks to run.
-pub(crate) fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
-    let mut given = Arguments::new(given, tools::RUN_TAKES)?;
+fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
+    ask_from(Arguments::new(given, tools::RUN_TAKES)?)
+}
+
+/// What a request of the API asks to run: the same, and what a program that is not written for the occasion needs.
+pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
+    let mut given = Arguments::new(Some(given), tools::API_RUN_TAKES)?;
+    let args = given.texts("args")?.unwrap_or_default();
+    let stdin = given.text("stdin")?;
+    let env = given.any("env");
+    let ask = ask_from(given)?;
+    if stdin.is_some() && !matches!(ask.program, Program::Shell { .. }) {
+        let hint = "give it in `files` or in `args`, or run it as `shell`";
+        let message = "`stdin`: only shell programs read a standard input";
+        return Err(Fault::new("arguments.invalid", message, hint));
+    }
+    Ok(Ask {
+        args,
+        stdin: stdin.map(String::into_bytes),
+        draft: with_env(ask.draft, env)?,
+        ..ask
+    })
+}
+
+/// The draft with variables of the environment added: they are a part of the policy like any other.
+fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, Fault> {
+    let Some(env) = env else { return Ok(draft) };
+    let Value::Object(variables) = env else {
+        return Err(wrong("env", "an object of strings", &env));
+    };
+    let mut draft = draft.unwrap_or_else(|| Value::Object(JsonObject::new()));
+    let Some(fields) = draft.as_object_mut() else {
+        return Ok(Some(draft));
+    };
+    match fields.entry("env").or_insert_with(|| Value::Object(JsonObject::new())) {
+        Value::Object(there) => there.extend(variables),
+        // The policy says what is wrong with it.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {}
+    }
+    Ok(Some(draft))
+}
+
+fn ask_from(mut given: Arguments) -> Result<Ask, Fault> {
     let code = given.needed("code", "give the program as one string in `code`")?;
     let language = given.one_of("language", LANGUAGES)?.ok_or_else(|| {
         let hint = "say `typescript`, `javascript`, `python` or `shell`";
@@ -141,6 +182,8 @@ pub(crate) fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
     };
     Ok(Ask {
         program,
+        args: Vec::new(),
+        stdin: None,
         files: given.any("files").map(files::read).transpose()?.unwrap_or_default(),
         session: given.session()?,
         draft: draft(given.any("sandbox_policy"))?,

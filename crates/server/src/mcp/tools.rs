@@ -39,6 +39,18 @@ pub(super) const SEARCH_TAKES: &[&str] = &[
 pub(super) const LIST_TAKES: &[&str] = &["server", "domain", "cursor"];
 pub(super) const DESCRIBE_TAKES: &[&str] = &["tools", "detail", "language", "session_id"];
 pub(super) const RUN_TAKES: &[&str] = &["code", "language", "session_id", "files", "timeout", "sandbox_policy"];
+/// The API takes more: its clients are programs.
+pub(super) const API_RUN_TAKES: &[&str] = &[
+    "code",
+    "language",
+    "session_id",
+    "files",
+    "timeout",
+    "sandbox_policy",
+    "args",
+    "stdin",
+    "env",
+];
 pub(super) const WAIT_TAKES: &[&str] = &["execution_id", "wait", "cancel"];
 pub(super) const SAVE_TAKES: &[&str] = &[
     "name",

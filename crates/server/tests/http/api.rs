@@ -52,6 +52,75 @@ async fn a_run_is_begun_shown_listed_and_belongs_to_its_principal() {
 }
 
 #[tokio::test]
+async fn a_program_gets_the_arguments_the_input_and_the_variables_of_its_request() {
+    let world = World::new().await;
+    let me = world.holder("me", Scope::Agent).await;
+    let ask = async |body: Value| me.send("POST", "/api/v1/runs", &body.to_string()).await;
+    let shell = ask(json!({
+        "language": "shell", "code": "cat; echo \"$1 $2 $COLOUR\"",
+        "args": ["a", "b c"], "stdin": "read\n", "env": { "COLOUR": "red" },
+    }))
+    .await;
+    assert_eq!(shell.json()["stdout"], "read\na b c red\n", "{shell:?}");
+    let python = ask(json!({
+        "language": "python", "code": "import os\n[args, os.environ['COLOUR']]",
+        "args": ["a"], "sandbox_policy": { "env": { "COLOUR": "red", "SIZE": "9" } }, "env": { "COLOUR": "blue" },
+    }))
+    .await;
+    assert_eq!(python.json()["value"], json!([["a"], "blue"]), "{python:?}");
+    for (name, value) in [("args", json!({})), ("stdin", json!(7)), ("env", json!(["A=b"]))] {
+        let mut body = json!({ "language": "shell", "code": "true" });
+        body[name] = value;
+        let refused = ask(body).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (400, "arguments.invalid"),
+            "{refused:?}"
+        );
+        assert!(refused.body.contains(&format!("`{name}`")), "{refused:?}");
+    }
+    let unread = ask(json!({ "language": "python", "code": "1", "stdin": "x" })).await;
+    assert_eq!(
+        (unread.status, unread.code().as_str()),
+        (400, "arguments.invalid"),
+        "{unread:?}"
+    );
+    let too_much = ask(json!({ "language": "shell", "code": "true", "env": { "A": 7 } })).await;
+    assert_eq!(too_much.json()["status"], "refused", "{too_much:?}");
+}
+
+#[tokio::test]
+async fn output_that_was_cut_is_fetched_whole_or_in_part_by_its_owner() {
+    let world = World::new().await;
+    let (me, other) = (
+        world.holder("me", Scope::Agent).await,
+        world.holder("other", Scope::Agent).await,
+    );
+    let run = me
+        .run(
+            "javascript",
+            "for (let n = 0; n < 9000; n++) console.log('line ' + n); 'x'.repeat(90000)",
+        )
+        .await;
+    assert_eq!(run.json()["truncated"]["stdout"], true, "{run:?}");
+    let place = run.header("location").unwrap();
+    let whole = me.get(&format!("{place}/stdout")).await;
+    assert_eq!((whole.status, whole.header("accept-ranges")), (200, Some("bytes")));
+    assert!(whole.body.starts_with("line 0\nline 1\n") && whole.body.ends_with("line 8999\n"));
+    // Whoever reads does not use it up.
+    assert_eq!(me.get(&format!("{place}/stdout")).await.body, whole.body);
+    let part = me.get_range(&format!("{place}/stdout"), "bytes=7-12").await;
+    assert_eq!((part.status, part.body.as_str()), (206, "line 1"));
+    let value = me.get(&format!("{place}/value")).await;
+    assert_eq!(value.json(), json!("x".repeat(90_000)));
+    assert_eq!(me.get(&format!("{place}/stderr")).await.body, "");
+    for name in ["stdout", "stderr", "value"] {
+        let hidden = other.get(&format!("{place}/{name}")).await;
+        assert_eq!((hidden.status, hidden.code().as_str()), (404, "run.unknown"));
+    }
+}
+
+#[tokio::test]
 async fn files_of_a_run_are_downloaded_as_what_they_are_and_run_nowhere() {
     let world = World::new().await;
     let (me, other) = (
@@ -296,7 +365,7 @@ async fn the_document_names_every_path_and_method_and_no_other() {
     let document = operator.get("/api/v1/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 18, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 21, "{:?}", paths.keys());
     for (path, described) in paths {
         for method in ["get", "post", "put", "patch", "delete"] {
             let path = path.replace("{id}", "wrong").replace("{path}", "x");

@@ -199,6 +199,12 @@ impl Holder {
         self.send("GET", path, "").await
     }
 
+    /// Asks for a part.
+    pub(crate) async fn get_range(&self, path: &str, range: &str) -> Reply {
+        let headers = [("Authorization", self.bearer.as_str()), ("Range", range)];
+        wire::send(self.address, "GET", path, &headers, "").await
+    }
+
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
         wire::send(self.address, method, path, &[("Authorization", &self.bearer)], body).await
     }

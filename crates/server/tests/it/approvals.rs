@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::setting::{ME, Setting};
 
-const CODE: &str = "const said = await tools.small.hello({ name: 'ann' }); said.greeting";
+const CODE: &str = "const said = await tools.small.hello({ name: 'Ann' }); said.greeting";
 
 /// Everything that the small server does needs a person; `by` says who.
 async fn asking(by: &str) -> Setting {
@@ -92,7 +92,7 @@ async fn a_run_that_waits_for_a_person_says_so_and_is_heard_of_later() {
     answer(&setting, &one, true).await;
     let done = other.answer(&wait.into()).await["result"].clone();
     assert_eq!(done["structuredContent"]["status"], "completed", "{done}");
-    assert_eq!(done["structuredContent"]["value"], "hello ann", "{done}");
+    assert_eq!(done["structuredContent"]["value"], "hello Ann", "{done}");
     // For others it does not exist.
     let mut stranger = setting.client_of(Principal::Local(2)).await;
     let unknown = stranger.call("wait_run", json!({ "execution_id": id })).await;
@@ -106,7 +106,7 @@ async fn a_run_that_waits_for_a_person_says_so_and_is_heard_of_later() {
 async fn a_tool_that_is_passed_through_says_that_it_waits() {
     let setting = Setting::asking("[inbox]", &["small.*"]).await;
     let mut client = setting.client().await;
-    let told = client.call("small__hello", json!({ "name": "ann" })).await;
+    let told = client.call("small__hello", json!({ "name": "Ann" })).await;
     assert_eq!(told["structuredContent"]["error"]["code"], "approval.waiting", "{told}");
     assert_eq!(told["isError"], true);
     let one = waiting(&setting).await;
@@ -118,7 +118,7 @@ async fn a_tool_that_is_passed_through_says_that_it_waits() {
         .await;
     assert_eq!(
         done["structuredContent"]["value"],
-        json!({ "greeting": "hello ann" }),
+        json!({ "greeting": "hello Ann" }),
         "{done}"
     );
 }
@@ -203,7 +203,7 @@ async fn a_clients_person_answers_in_both_eras() {
         let run = run_at(&setting, &person, era.clone(), CODE).await;
         assert_eq!(
             (&run["status"], &run["value"]),
-            (&json!("completed"), &json!("hello ann")),
+            (&json!("completed"), &json!("hello Ann")),
             "{era:?} {run}"
         );
         let asked = person.asked();
@@ -218,7 +218,7 @@ async fn a_clients_person_answers_in_both_eras() {
             assert!(message.contains(word), "{word}: {message}");
         }
         // What a client has a model may read; the inbox shows the name.
-        assert!(!message.contains("\"ann\""), "{message}");
+        assert!(!message.contains("\"Ann\""), "{message}");
         let decisions = &schema["properties"]["decision"]["enum"];
         assert_eq!(
             decisions,
@@ -226,7 +226,7 @@ async fn a_clients_person_answers_in_both_eras() {
             "{schema}"
         );
         let approved = questions(&setting, ApprovalState::Approved).await;
-        assert_eq!(approved[0].arguments, json!({ "name": "ann" }));
+        assert_eq!(approved[0].arguments, json!({ "name": "Ann" }));
         let said = approved[0].answer.as_ref().unwrap();
         assert_eq!(
             (said.via, said.by, said.scope),
@@ -331,7 +331,7 @@ async fn answers_count_for_the_callers_own_execution_only() {
     assert!(pending.iter().any(|shown| shown.id == one.id), "{pending:?}");
     again["requestState"] = asked["requestState"].clone();
     let done = client.ask("tools/call", again).await["result"].clone();
-    assert_eq!(done["structuredContent"]["value"], "hello ann", "{done}");
+    assert_eq!(done["structuredContent"]["value"], "hello Ann", "{done}");
 }
 
 #[tokio::test]
@@ -367,5 +367,5 @@ async fn a_task_asks_its_client_and_takes_the_answer() {
         assert_ne!(task["status"], "failed", "{task}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    assert_eq!(ended["result"]["structuredContent"]["value"], "hello ann", "{ended}");
+    assert_eq!(ended["result"]["structuredContent"]["value"], "hello Ann", "{ended}");
 }

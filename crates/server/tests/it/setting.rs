@@ -159,6 +159,8 @@ impl Setting {
 /// A shell script, asked of the engine itself.
 pub(crate) fn shell(source: &str) -> Ask {
     Ask {
+        args: Vec::new(),
+        stdin: None,
         program: Program::Shell {
             file_name: "script".to_owned(),
             source: source.to_owned(),

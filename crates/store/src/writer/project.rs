@@ -72,6 +72,7 @@ pub(super) fn changes(event: &Event) -> bool {
         | Kind::ApprovalAsked { .. }
         | Kind::DataHidden { .. }
         | Kind::DataRevealed { .. }
+        | Kind::AliasRevealed { .. }
         | Kind::DataCapped { .. }
         | Kind::ToolDrifted { .. }
         | Kind::EgressStarted { .. }
@@ -141,6 +142,7 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         | Kind::ApprovalAsked { .. }
         | Kind::DataHidden { .. }
         | Kind::DataRevealed { .. }
+        | Kind::AliasRevealed { .. }
         | Kind::DataCapped { .. }
         | Kind::ToolDrifted { .. }
         | Kind::EgressStarted { .. }

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use ringfence_hygiene::{Detector, Finding, Kind, Names};
+use ringfence_hygiene::{Detector, Finding, Hints, Kind, Names};
 use ringfence_testkit::hygiene::data::{Folder, Set};
 use ringfence_testkit::hygiene::forms::{Case, FORMS, Form};
 use ringfence_testkit::hygiene::peers::{self, Given, Told};
-use ringfence_testkit::hygiene::{detector, examples, keeping_secrets, round, score, speed};
+use ringfence_testkit::hygiene::{answers, detector, examples, keeping_secrets, round, score, speed};
+use serde_json::{Value, json};
 
 fn main() -> Result<ExitCode> {
     let given: Vec<String> = std::env::args().skip(1).collect();
@@ -82,7 +83,8 @@ fn measured(brief: bool, missed: &mut Vec<String>) -> Result<()> {
     let folder = match Folder::find(&place) {
         Ok(folder) => folder,
         Err(missing) => {
-            println!("hygiene: not measured, {missing}");
+            println!("hygiene: not measured, {missing}; the labelled answers are our own");
+            precise(None, missed)?;
             ensure!(
                 !must_measure() || !place.is_dir(),
                 "{missing}, in a folder that is there"
@@ -110,6 +112,7 @@ fn measured(brief: bool, missed: &mut Vec<String>) -> Result<()> {
     bench.labelled();
     bench.written();
     bench.nothing();
+    precise(Some(&folder), &mut bench.missed)?;
     bench.trip(if brief { 500 } else { 10_000 })?;
     if !brief {
         bench.timed()?;
@@ -268,6 +271,57 @@ impl Bench {
         Ok(())
     }
 }
+
+/// What stays and what goes in listings and answers of tools, where a policy says nothing: as a table, and as one line of JSON.
+fn precise(folder: Option<&Folder>, missed: &mut Vec<String>) -> Result<()> {
+    let detector = answers::unwritten();
+    let tally = answers::tally(&detector, &answers::labelled()?);
+    let names = folder.map(Folder::names).transpose()?.unwrap_or_default();
+    let wrong: Vec<&String> = names
+        .iter()
+        .filter(|name| {
+            let listed = json!({ "tools": [{ "name": name, "description": "x" }] });
+            let hidden = |value: &Value| !detector.find_json(value, &Hints::none()).is_empty();
+            hidden(&listed) || hidden(&json!([{ "name": name }])) || hidden(&json!({ "name": name, "title": name }))
+        })
+        .collect();
+    println!("\n| what stays | values | hidden wrongly | recall | goal | |\n|---|---|---|---|---|---|");
+    let share = |wrong: usize, all: usize| if all == 0 { 0.0 } else { number(wrong) / number(all) };
+    let listed = share(wrong.len(), names.len());
+    let verdict_listed = verdict(missed, "names of tools", &[(1.0 - listed, 1.0 - MOST_WRONG)]);
+    println!(
+        "| names of tools in JSON | {} | {} | – | at most 1 of 200 | {verdict_listed} |",
+        names.len(),
+        wrong.len()
+    );
+    let goals = [(1.0 - tally.wrongly(), 1.0 - MOST_WRONG), (tally.recall(), 0.98)];
+    let verdict_told = verdict(missed, "labelled answers", &goals);
+    println!(
+        "| {} labelled answers | {} | {} | {:.3} | at most 1 of 200, recall .98 | {verdict_told} |",
+        tally.answers,
+        tally.keep + tally.hide,
+        tally.wrong.len(),
+        tally.recall()
+    );
+    for one in wrong.into_iter().chain(&tally.wrong) {
+        println!("- hidden wrongly: {one}");
+    }
+    for one in &tally.missed {
+        println!("- shown wrongly: {one}");
+    }
+    println!(
+        "{}",
+        json!({ "hygiene": {
+            "tool_names": names.len(), "tool_names_hidden": listed,
+            "answers": tally.answers, "values": tally.keep + tally.hide, "hidden_wrongly": tally.wrongly(),
+            "precision": tally.precision(), "recall": tally.recall(),
+        }})
+    );
+    Ok(())
+}
+
+/// The most values that may be hidden wrongly.
+const MOST_WRONG: f64 = 1.0 / 200.0;
 
 fn structured(set: &Set, plain: &Detector, others: &[(&str, &[Vec<Finding>])], missed: &mut Vec<String>) {
     let found = score::found(plain, set);

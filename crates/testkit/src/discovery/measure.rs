@@ -1,4 +1,7 @@
 //! How much of what a task needs is found, by plain BM25 and by ours, and how fast.
+//!
+//! Recall is counted twice: with every tool of ten slots, look-alikes included, and strictly, with the one tool that each slot
+//! names first, which is ten tools at most.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,15 +18,63 @@ const SLOTS: usize = 10;
 /// How often a search is timed: the median counts, so that a busy machine does not.
 const REPEAT: usize = 9;
 
+/// The tools that an answer shows.
+#[derive(Debug, Clone, Default)]
+pub struct ShownTools {
+    /// Those of all slots, look-alikes included.
+    slots: HashSet<usize>,
+    /// The first of each slot alone.
+    strict: HashSet<usize>,
+}
+
+/// Recall over the questions of a set.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Recall {
+    /// The mean part of each question's groups that was found.
+    pub mean: f64,
+    /// The part of the questions of which every group was found.
+    pub all: f64,
+}
+
+/// Recall of groups by the language that their tools are described in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LanguageRecall {
+    /// The groups whose tools are all described in Chinese.
+    pub chinese: GroupCount,
+    /// The other groups.
+    pub others: GroupCount,
+}
+
+/// Groups that were found, of how many.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GroupCount {
+    found: usize,
+    groups: usize,
+}
+
+impl GroupCount {
+    fn add(&mut self, found: bool) {
+        self.groups += 1;
+        self.found += usize::from(found);
+    }
+
+    /// The part that was found.
+    pub fn part(&self) -> f64 {
+        number(self.found) / number(self.groups).max(1.0)
+    }
+}
+
 /// What was found, over all questions of a set.
 #[derive(Debug, Clone)]
 pub struct Score {
-    /// Of each question's groups, the part that was found: the mean.
-    pub recall: f64,
-    /// Questions of which every group was found.
-    pub all: f64,
-    /// The same two for the even and for the odd questions.
-    pub halves: [(f64, f64); 2],
+    /// Recall with all tools of ten slots.
+    pub slots: Recall,
+    /// Recall with exactly ten tools.
+    pub strict: Recall,
+    /// Recall with all tools of ten slots, for the even and for the odd questions.
+    pub halves: [Recall; 2],
+    /// The same by language, with all tools of ten slots and with exactly ten tools.
+    pub languages: [LanguageRecall; 2],
     /// Tools shown, on average.
     pub shown: f64,
     /// How long each search took, sorted.
@@ -33,22 +84,22 @@ pub struct Score {
 }
 
 impl Score {
-    fn of(set: &Set, shown: &[HashSet<usize>], mut times: Vec<Duration>, build: Duration) -> Score {
-        let marks: Vec<(f64, f64)> = set
-            .questions
-            .iter()
-            .zip(shown)
-            .map(|(question, shown)| mark(set, question, shown))
-            .collect();
-        let half = |rest: usize| marks.iter().skip(rest).step_by(2).copied().collect::<Vec<_>>();
-        let (recall, all) = mean(&marks);
+    fn of(set: &Set, shown: &[ShownTools], mut times: Vec<Duration>, build: Duration) -> Score {
+        let (mut slots, mut strict, mut languages) = (Vec::new(), Vec::new(), [LanguageRecall::default(); 2]);
+        for (question, shown) in set.questions.iter().zip(shown) {
+            let [by_slots, by_tools] = &mut languages;
+            slots.push(mark(set, question, &shown.slots, by_slots));
+            strict.push(mark(set, question, &shown.strict, by_tools));
+        }
+        let half = |rest: usize| slots.iter().skip(rest).step_by(2).copied().collect::<Vec<_>>();
         times.sort_unstable();
-        let sizes: Vec<(f64, f64)> = shown.iter().map(|shown| (number(shown.len()), 0.0)).collect();
+        let tools: usize = shown.iter().map(|shown| shown.slots.len()).sum();
         Score {
-            recall,
-            all,
+            slots: mean(&slots),
+            strict: mean(&strict),
             halves: [mean(&half(0)), mean(&half(1))],
-            shown: mean(&sizes).0,
+            languages,
+            shown: number(tools) / number(shown.len()).max(1.0),
             times,
             build,
         }
@@ -68,13 +119,15 @@ impl Score {
             (milliseconds(middle), milliseconds(self.worst()))
         };
         format!(
-            "| {} ({} tools, {} tasks) | {ranking} | {:.3} | {:.3} | {:.1} | {middle} | {worst} |",
+            "| {} ({} tools, {} tasks) | {ranking} | {:.3} | {:.3} | {:.1} | {:.3} | {:.3} | {middle} | {worst} |",
             set.name,
             set.tools(),
             set.questions.len(),
-            self.recall,
-            self.all,
-            self.shown
+            self.slots.mean,
+            self.slots.all,
+            self.shown,
+            self.strict.mean,
+            self.strict.all,
         )
     }
 }
@@ -85,7 +138,7 @@ pub fn plain(set: &Set) -> Score {
     let plain = Plain::new(&set.catalog);
     let build = started.elapsed();
     let mut times = Vec::new();
-    let shown: Vec<HashSet<usize>> = set
+    let shown: Vec<ShownTools> = set
         .questions
         .iter()
         .map(|question| {
@@ -93,7 +146,11 @@ pub fn plain(set: &Set) -> Score {
             let rankings: Vec<Vec<usize>> = question.intents().iter().map(|intent| plain.rank(intent)).collect();
             let tools = interleave(&rankings, SLOTS);
             times.push(started.elapsed());
-            tools.into_iter().collect()
+            let tools: HashSet<usize> = tools.into_iter().collect();
+            ShownTools {
+                slots: tools.clone(),
+                strict: tools,
+            }
         })
         .collect();
     Score::of(set, &shown, times, build)
@@ -102,6 +159,24 @@ pub fn plain(set: &Set) -> Score {
 /// Ours: all steps in one search, the task as context, names only. The time is that of the whole search with its answer; a brief
 /// run takes none.
 pub fn ours(set: &Set, brief: bool) -> Result<Score> {
+    search(set, brief, |question| Search {
+        intents: question.intents().into_iter().take(20).collect(),
+        task: Some(question.task.clone()),
+        detail: Detail::Names,
+        ..Search::default()
+    })
+}
+
+/// Ours with the whole request as the one intent, as a client sends it that names no steps. Nothing is timed.
+pub fn ours_whole(set: &Set) -> Result<Score> {
+    search(set, true, |question| Search {
+        intents: vec![question.task.clone()],
+        detail: Detail::Names,
+        ..Search::default()
+    })
+}
+
+fn search(set: &Set, brief: bool, asked: impl Fn(&Question) -> Search) -> Result<Score> {
     let started = Instant::now();
     let index = Index::new(&set.catalog);
     let build = started.elapsed();
@@ -114,12 +189,7 @@ pub fn ours(set: &Set, brief: bool) -> Result<Score> {
         ..Search::default()
     })?;
     for question in &set.questions {
-        let search = Search {
-            intents: question.intents().into_iter().take(20).collect(),
-            task: Some(question.task.clone()),
-            detail: Detail::Names,
-            ..Search::default()
-        };
+        let search = asked(question);
         if !brief {
             times.push(median(REPEAT, || view.search(&search).map(drop).map_err(Into::into))?);
         }
@@ -128,35 +198,59 @@ pub fn ours(set: &Set, brief: bool) -> Result<Score> {
     Ok(Score::of(set, &shown, times, build))
 }
 
-/// Every tool in an answer: those of slots and their likes.
-fn tools(set: &Set, found: &Found) -> HashSet<usize> {
-    let slots = found.intents.iter().flat_map(|answer| &answer.slots);
-    let names = slots.flat_map(|slot| std::iter::once(&slot.tool.name).chain(&slot.alike));
-    names
-        .filter_map(|name| name.split_once('.'))
-        .filter_map(|(server, tool)| set.catalog.position(server, tool))
-        .collect()
-}
-
-fn mark(set: &Set, question: &Question, shown: &HashSet<usize>) -> (f64, f64) {
-    let is_found = |group: &&Vec<String>| {
-        let mut places = group.iter().filter_map(|id| set.places.get(id));
-        places.any(|place| shown.contains(place))
+/// The tools of an answer.
+fn tools(set: &Set, found: &Found) -> ShownTools {
+    let place = |name: &String| {
+        let (server, tool) = name.split_once('.')?;
+        set.catalog.position(server, tool)
     };
-    let found = question.groups.iter().filter(is_found).count();
-    let groups = question.groups.len().max(1);
-    (
-        number(found) / number(groups),
-        f64::from(u8::from(found == question.groups.len())),
-    )
+    let mut shown = ShownTools::default();
+    // Intents take turns, as their slots were filled.
+    let turns = found.intents.iter().map(|answer| answer.slots.len()).max();
+    for turn in 0..turns.unwrap_or_default() {
+        for slot in found.intents.iter().filter_map(|answer| answer.slots.get(turn)) {
+            for tool in std::iter::once(&slot.tool.name).chain(&slot.alike).filter_map(place) {
+                if shown.strict.len() < SLOTS {
+                    shown.strict.insert(tool);
+                }
+                shown.slots.insert(tool);
+            }
+        }
+    }
+    shown
 }
 
-fn mean(marks: &[(f64, f64)]) -> (f64, f64) {
-    let sum = marks
-        .iter()
-        .fold((0.0, 0.0), |sum, mark| (sum.0 + mark.0, sum.1 + mark.1));
+/// The part of one question's groups that was found, and whether all were.
+fn mark(set: &Set, question: &Question, shown: &HashSet<usize>, languages: &mut LanguageRecall) -> Recall {
+    let mut found = 0;
+    for group in &question.groups {
+        let places: Vec<usize> = group.iter().filter_map(|id| set.places.get(id)).copied().collect();
+        let is_found = places.iter().any(|place| shown.contains(place));
+        found += usize::from(is_found);
+        if !places.is_empty() && places.iter().all(|place| is_chinese(set, *place)) {
+            languages.chinese.add(is_found);
+        } else {
+            languages.others.add(is_found);
+        }
+    }
+    Recall {
+        mean: number(found) / number(question.groups.len()).max(1.0),
+        all: f64::from(u8::from(found == question.groups.len())),
+    }
+}
+
+fn is_chinese(set: &Set, place: usize) -> bool {
+    let tool = set.catalog.tools().get(place);
+    let is_han = |c: char| ('\u{3400}'..='\u{9fff}').contains(&c);
+    tool.is_some_and(|tool| tool.definition.description.chars().any(is_han))
+}
+
+fn mean(marks: &[Recall]) -> Recall {
     let count = number(marks.len()).max(1.0);
-    (sum.0 / count, sum.1 / count)
+    Recall {
+        mean: marks.iter().map(|mark| mark.mean).sum::<f64>() / count,
+        all: marks.iter().map(|mark| mark.all).sum::<f64>() / count,
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of tools and tasks are small")]

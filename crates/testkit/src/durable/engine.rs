@@ -146,6 +146,8 @@ impl Waiter {
 
     async fn begin(&self, source: &str) -> Result<ExecutionId> {
         let ask = Ask {
+            args: Vec::new(),
+            stdin: None,
             program: Program::Code {
                 language: Language::TypeScript,
                 file_name: "program".to_owned(),

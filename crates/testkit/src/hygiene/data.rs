@@ -1,5 +1,6 @@
 //! The data: texts with labelled spans, and descriptions of tools without personal data.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use serde::Deserialize;
 
 const SETS: [&str; 2] = ["pii_small.json", "pii_synth.json"];
 const TOOLS: &str = "toucan_tools.jsonl";
+const LISTINGS: [&str; 2] = [TOOLS, "livemcpbench_tools.jsonl"];
 
 /// A folder that has all of it.
 #[derive(Debug, Clone)]
@@ -59,13 +61,15 @@ struct Span {
 #[derive(Deserialize)]
 struct Tool {
     #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
     description: Option<String>,
 }
 
 impl Folder {
     /// The folder, if every file is there; else the one that is missing.
     pub fn find(place: &Path) -> Result<Folder, String> {
-        match SETS.iter().chain([&TOOLS]).find(|file| !place.join(file).is_file()) {
+        match SETS.iter().chain(&LISTINGS).find(|file| !place.join(file).is_file()) {
             Some(missing) => Err(format!("`{missing}` is not in the data folder (RINGFENCE_DATA)")),
             None => Ok(Folder(place.to_owned())),
         }
@@ -85,10 +89,25 @@ impl Folder {
 
     /// Descriptions of tools.
     pub fn descriptions(&self) -> Result<Vec<String>> {
-        let file = fs::read_to_string(self.0.join(TOOLS)).context("cannot read the tools")?;
-        let tools = file.lines().map(serde_json::from_str::<Tool>);
-        let tools: Vec<Tool> = tools.collect::<Result<_, _>>().context("cannot parse the tools")?;
+        let tools = self.tools(TOOLS)?;
         Ok(tools.into_iter().filter_map(|tool| tool.description).collect())
+    }
+
+    /// Names of tools, as listings have them.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        for file in LISTINGS {
+            names.extend(self.tools(file)?.into_iter().filter_map(|tool| tool.name));
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    fn tools(&self, file: &str) -> Result<Vec<Tool>> {
+        let text = fs::read_to_string(self.0.join(file)).with_context(|| format!("cannot read `{file}`"))?;
+        let tools = text.lines().map(serde_json::from_str::<Tool>);
+        tools
+            .collect::<Result<_, _>>()
+            .with_context(|| format!("cannot parse `{file}`"))
     }
 }
 

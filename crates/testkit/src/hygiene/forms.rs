@@ -1,7 +1,7 @@
 //! The same values written in other ways: grouped, in other case, in JSON under a key that tells or does not.
 
 use ringfence_hygiene::{Detector, Finding, Hints, Kind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::data::{Label, Set};
 
@@ -23,10 +23,12 @@ enum Written {
     /// The value and the text around it.
     Text(String, String),
     Json(&'static str, String),
+    /// Under a key, with the address of a person beside it.
+    Beside(&'static str, String),
 }
 
 /// The ways.
-pub const FORMS: [Form; 19] = [
+pub const FORMS: [Form; 20] = [
     text("card, groups of four, spaces", Kind::Card, 0.99, |value| {
         grouped(value, " ")
     }),
@@ -63,7 +65,10 @@ pub const FORMS: [Form; 19] = [
     text("phone, `contactNumber`", Kind::Phone, 0.98, |value| {
         Written::Json("contactNumber", value.to_owned())
     }),
-    text("name, key `name`", Kind::Name, 0.98, |value| {
+    text("name, key `name`, a person beside it", Kind::Name, 0.98, |value| {
+        Written::Beside("name", value.to_owned())
+    }),
+    text("name, key `name` alone", Kind::Name, 0.70, |value| {
         Written::Json("name", value.to_owned())
     }),
     text("name, key `customer_name`", Kind::Name, 0.98, |value| {
@@ -72,9 +77,12 @@ pub const FORMS: [Form; 19] = [
     text("place, key `city`", Kind::Place, 0.98, |value| {
         Written::Json("city", value.to_owned())
     }),
-    text("place, key `location`", Kind::Place, 0.98, |value| {
-        Written::Json("location", value.to_owned())
-    }),
+    text(
+        "place, key `location`, a person beside it",
+        Kind::Place,
+        0.98,
+        |value| Written::Beside("location", value.to_owned()),
+    ),
     text("address, key `billingAddress`", Kind::Address, 0.98, |value| {
         Written::Json("billingAddress", value.to_owned())
     }),
@@ -107,8 +115,8 @@ pub struct Case {
     pub text: String,
     /// Where in the text.
     pub label: Label,
-    /// The key and the value, where the text is JSON.
-    json: Option<(&'static str, String)>,
+    /// The value and its place, where the text is JSON.
+    json: Option<(Value, String)>,
 }
 
 impl Form {
@@ -129,11 +137,8 @@ impl Form {
     fn case(&self, value: &str) -> Option<Case> {
         let (text, written, json) = match (self.write)(value) {
             Written::Text(value, text) => (text, value, None),
-            Written::Json(key, value) => {
-                let text = json!({ "id": 17, key: value }).to_string();
-                let written = json!(value).to_string().trim_matches('"').to_owned();
-                (text, written, Some((key, value)))
-            }
+            Written::Json(key, value) => structured(json!({ "id": 17, key: value }), value),
+            Written::Beside(key, value) => structured(json!({ "email": "x@example.com", key: value }), value),
         };
         let start = text.rfind(&written)?;
         let label = Label {
@@ -145,6 +150,12 @@ impl Form {
     }
 }
 
+/// The text of a structure, the value as it stands in it, and both for a reader of structures.
+fn structured(json: Value, value: String) -> (String, String, Option<(Value, String)>) {
+    let written = Value::from(value.as_str()).to_string().trim_matches('"').to_owned();
+    (json.to_string(), written, Some((json, value)))
+}
+
 impl Case {
     /// Whether a detector hides the value, all of it and as what it is.
     pub fn is_hidden(&self, detector: &Detector) -> bool {
@@ -154,9 +165,8 @@ impl Case {
                 .find(&self.text)
                 .iter()
                 .any(|one| (one.kind, one.start, one.end) == (kind, self.label.start, self.label.end)),
-            Some((key, value)) => {
-                let json = json!({ "id": 17, *key: value });
-                let found = detector.find_json(&json, &Hints::none());
+            Some((json, value)) => {
+                let found = detector.find_json(json, &Hints::none());
                 found
                     .iter()
                     .any(|one| one.finding.kind == kind && one.finding.end - one.finding.start >= value.trim().len())

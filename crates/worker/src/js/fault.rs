@@ -131,7 +131,7 @@ pub(super) fn not_compiled<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thro
     }])
 }
 
-/// `JSON.stringify` threw: the value is at fault, unless memory ended or the program's own `toJSON` threw.
+/// The value has no form in JSON at all, unless memory ended.
 pub(super) fn unprintable<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, caught: CaughtError<'js>) -> Outcome {
     let thrown = match caught {
         CaughtError::Exception(thrown) => thrown.into_object().into_value(),
@@ -140,13 +140,7 @@ pub(super) fn unprintable<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, caugh
     };
     let ended = outcome(ctx, host, hooks, thrown);
     let Outcome::Failed(fault) = ended else { return ended };
-    let hint = if fault.message.contains("BigInt") {
-        "convert big integers: `Number(n)` or `String(n)`"
-    } else if fault.message.contains("circular") {
-        "leave out the reference that leads back, or return only the fields you need"
-    } else {
-        "return plain objects, lists, strings and numbers"
-    };
+    let hint = "return plain objects, lists, strings and numbers";
     let message = format!("the value is not JSON: {}", fault.message);
     Outcome::NotJson(Fault {
         stack: fault.stack,

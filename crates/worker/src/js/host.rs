@@ -9,6 +9,7 @@ use ringfence_wire::Ask;
 
 use super::{
     Again, Language, Outside, Program,
+    chance::RandomBytes,
     event_loop::{Rejections, Timers},
     positions::{self, Positions, Trace},
     recall::Recall,
@@ -25,6 +26,7 @@ pub(super) struct Host {
     pub(super) recall: RefCell<Recall>,
     pub(super) emitted: RefCell<Emitted>,
     random: Cell<u64>,
+    pub(super) random_bytes: RefCell<RandomBytes>,
     diverged: Cell<bool>,
     run: OnceCell<Run>,
 }
@@ -54,6 +56,7 @@ impl Host {
             recall: RefCell::new(Recall::new(&Again::default())),
             emitted: RefCell::default(),
             random: Cell::new(1),
+            random_bytes: RefCell::default(),
             diverged: Cell::new(false),
             run: OnceCell::new(),
         }
@@ -62,6 +65,7 @@ impl Host {
     pub(super) fn begin(&self, program: &Program<'_>, language: Language, outside: Rc<RefCell<dyn Outside>>) {
         *self.recall.borrow_mut() = Recall::new(&program.again);
         self.random.set(start(program.again.seed));
+        *self.random_bytes.borrow_mut() = RandomBytes::new(program.again.seed);
         let run = Run {
             outside,
             source: program.source.to_owned(),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Persistent, Result, TypedArray, Value};
 
 use super::{
-    calls, emit,
+    calls, chance, emit,
     host::{Host, Stream},
     workspace,
 };
@@ -16,13 +16,15 @@ const TICKS_PER_MILLISECOND: u32 = 10;
 const _: () = assert!(TICKS_PER_MILLISECOND as u64 * 1000 == ringfence_wire::TICKS_PER_SECOND);
 
 const CORE: &str = include_str!("prelude/core.js");
-const PARTS: [(&str, &str); 9] = [
+const PARTS: [(&str, &str); 11] = [
     ("clone", include_str!("prelude/clone.js")),
     ("console", include_str!("prelude/console.js")),
+    ("crypto", include_str!("prelude/crypto.js")),
     ("emit", include_str!("prelude/emit.js")),
     ("files", include_str!("prelude/files.js")),
     ("inspect", include_str!("prelude/inspect.js")),
     ("tools", include_str!("prelude/tools.js")),
+    ("url", include_str!("prelude/url.js")),
     ("value", include_str!("prelude/value.js")),
     ("weak", include_str!("prelude/weak.js")),
     ("web", include_str!("prelude/web.js")),
@@ -34,7 +36,7 @@ pub(super) struct Hooks {
     fire: Persistent<Function<'static>>,
     text: Persistent<Function<'static>>,
     describe: Persistent<Function<'static>>,
-    objection: Persistent<Function<'static>>,
+    json: Persistent<Function<'static>>,
     answer: Persistent<Function<'static>>,
     fail: Persistent<Function<'static>>,
     refuse: Persistent<Function<'static>>,
@@ -99,19 +101,9 @@ impl Hooks {
         )
     }
 
-    /// What JSON would drop from the value, and what to do about it.
-    pub(super) fn objection<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Option<(String, String)> {
-        let found = self
-            .objection
-            .clone()
-            .restore(ctx)
-            .and_then(|objection| objection.call::<_, Option<Vec<String>>>((value,)));
-        if found.is_err() {
-            // The search went deeper than the stack allows; `JSON.stringify` got through.
-            ctx.catch();
-        }
-        let [message, hint] = <[String; 2]>::try_from(found.ok()??).ok()?;
-        Some((message, hint))
+    /// The value as JSON text, or nothing for null. Prints a notice for each part that JSON cannot hold as it is.
+    pub(super) fn json<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Option<String>> {
+        self.json.clone().restore(ctx)?.call((value,))
     }
 }
 
@@ -127,7 +119,7 @@ pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<Hooks> {
         fire: hook("fire")?,
         text: hook("text")?,
         describe: hook("describe")?,
-        objection: hook("objection")?,
+        json: hook("json")?,
         answer: hook("answer")?,
         fail: hook("fail")?,
         refuse: hook("refuse")?,
@@ -191,6 +183,7 @@ fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
     native.set("random", Function::new(ctx.clone(), move || random.random())?)?;
     native.set("encode", Function::new(ctx.clone(), encode)?)?;
     native.set("decode", Function::new(ctx.clone(), workspace::decode)?)?;
+    chance::define(ctx, &native, host)?;
     workspace::define(ctx, &native, host)?;
     emit::define(ctx, &native, host)?;
     calls::define(ctx, &native, host)?;

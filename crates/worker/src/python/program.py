@@ -212,15 +212,12 @@ def _value(value):
     if value is None:
         return {"kind": "completed", "value_json": None}
     try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            text = json.dumps(value, allow_nan=False)
-        return {"kind": "completed", "value_json": text}
+        text, notices = _represent(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        message, hint = _objection(value, error)
-        return {"kind": "not_json", "value_json": None, "error": _error(error, message=message), "hint": hint}
+        return {"kind": "not_json", "value_json": None, "error": _error(error, message=f"the value is not JSON: {error}")}
+    for notice in notices:
+        _say(f"notice: {notice}\n")
+    return {"kind": "completed", "value_json": text}
 
 
 def _objection(value, error):
@@ -278,6 +275,9 @@ def _kind(item):
 def _advice(item):
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
         return "convert it: `dataclasses.asdict(x)`"
+    if _library(item) is not None:
+        table = any(base.__name__ == "DataFrame" for base in type(item).__mro__)
+        return 'convert it: `x.to_dict("records")`' if table else "convert it: `x.tolist()`, or `x.isoformat()` for a time"
     for kinds, hint in (
         ((datetime.datetime, datetime.date, datetime.time), "convert it: `x.isoformat()`"),
         ((datetime.timedelta,), "convert it: `x.total_seconds()`"),

@@ -29,6 +29,7 @@ mod again;
 mod emit;
 mod frames;
 mod programs;
+mod values;
 
 const ALLOW_ALL: [u8; 8] = [0x06, 0, 0, 0, 0, 0, 0xff, 0x7f];
 

@@ -114,6 +114,49 @@ declare class TextDecoder {
   decode(bytes?: ArrayBuffer | ArrayBufferView): string;
 }
 
+declare class URLSearchParams {
+  constructor(init?: string | Iterable<[string, string] | string[]> | Record<string, string | number | boolean>);
+  readonly size: number;
+  append(name: string, value: string | number | boolean): void;
+  delete(name: string, value?: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string, value?: string): boolean;
+  set(name: string, value: string | number | boolean): void;
+  sort(): void;
+  forEach(callback: (value: string, name: string, params: URLSearchParams) => void): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+  toString(): string;
+}
+declare class URL {
+  constructor(url: string | URL, base?: string | URL);
+  static canParse(url: string | URL, base?: string | URL): boolean;
+  static parse(url: string | URL, base?: string | URL): URL | null;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  readonly searchParams: URLSearchParams;
+  hash: string;
+  toString(): string;
+  toJSON(): string;
+}
+/** Chance is the same when a run is repeated: not for keys. */
+declare const crypto: {
+  randomUUID(): string;
+  getRandomValues<T extends ArrayBufferView>(array: T): T;
+  readonly subtle: { digest(algorithm: string | { name: string }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer> };
+};
+
 declare module "tools" {
   export import ToolError = ringfence.ToolError;
   export const search: typeof globalThis.search;

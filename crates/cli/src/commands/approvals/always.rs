@@ -29,7 +29,7 @@ async fn approve_in(
     conditions: Option<&Value>,
     printer: &Printer,
 ) -> Result<ExitCode, Fault> {
-    let id = approval_id(&args.id)?;
+    let id = approval_id(store, &args.id).await?;
     let home = store.home().to_owned();
     let say = made(store, id, &args.say, Some(ApprovalScope::Always)).await?;
     let preview = standing::preview(store, &home, id, conditions).await?;

@@ -16,18 +16,29 @@ const OVERDUE: &str = include_str!("overdue.ts");
 /// What an agent would look for first, and the tools it would then read about.
 const INTENTS: [&str; 3] = ["list overdue invoices", "get a customer", "count orders of a customer"];
 const USED: [&str; 3] = ["company.list_invoices", "company.get_customer", "company.count_orders"];
-/// Calls that the policy does not let through, and the code each ends with.
-const FORBIDDEN: [(&str, &str, &str); 2] = [
-    (
-        "delete an order",
-        "await tools.company.delete_order({ id: \"ORD-0001\" })",
-        "tool.unknown",
-    ),
-    (
-        "block a customer",
-        "await tools.company.block_customer({ id: \"CUS-0001\" })",
-        "approval.timeout",
-    ),
+/// A call that the policy does not let through.
+struct ForbiddenCall {
+    what: &'static str,
+    source: &'static str,
+    /// The codes that it may end with, and who refused it then.
+    refused_by: &'static [(&'static str, &'static str)],
+}
+
+/// A type checker does not know a tool that the policy hides, and refuses its caller before it runs.
+const FORBIDDEN: [ForbiddenCall; 2] = [
+    ForbiddenCall {
+        what: "delete an order",
+        source: "await tools.company.delete_order({ id: \"ORD-0001\" })",
+        refused_by: &[
+            ("tool.unknown", "by the policy"),
+            ("program.types", "by the type checker"),
+        ],
+    },
+    ForbiddenCall {
+        what: "block a customer",
+        source: "await tools.company.block_customer({ id: \"CUS-0001\" })",
+        refused_by: &[("approval.timeout", "for want of an approval")],
+    },
 ];
 
 /// The built-in example as a tool server: this program itself, started again.
@@ -158,20 +169,27 @@ impl Demo<'_> {
         let mut held = true;
         // Nobody is there to answer: a moment is enough to show that no answer means no.
         let policy = policy(&[("approvals", "{ timeout: 1500ms }")])?;
-        for (what, source, expected) in FORBIDDEN {
+        for ForbiddenCall {
+            what,
+            source,
+            refused_by,
+        } in FORBIDDEN
+        {
             let execution = self.run(policy.clone(), code("call.ts", source)).await?;
             let error = execution.error.as_ref();
-            let refused = error.is_some_and(|error| error.code == expected);
-            held &= refused;
-            let word = if refused {
-                self.printer.paint("refused", Style::Good)
-            } else {
-                self.printer.paint("NOT REFUSED", Style::Bad)
+            let refused = error.and_then(|error| {
+                let by = refused_by.iter().find(|(code, _)| *code == error.code)?.1;
+                Some(format!("{by}: {}", error.message))
+            });
+            held &= refused.is_some();
+            let word = match refused {
+                Some(_) => self.printer.paint("refused", Style::Good),
+                None => self.printer.paint("NOT REFUSED", Style::Bad),
             };
-            let message = error.map_or("this must not be: please report it", |error| error.message.as_str());
+            let how = refused.unwrap_or_else(|| "this must not be: please report it".to_owned());
             self.printer.line(&format!(
-                "  {word}  {what:<32} {}",
-                self.printer.paint(message, Style::Faint)
+                "  {word}  {what:<18} {}",
+                self.printer.paint(&how, Style::Faint)
             ))?;
         }
         Ok(held)

@@ -12,7 +12,7 @@ use crate::print::{Printer, count};
 use crate::settings::rules;
 
 pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault> {
-    let draft = rules::named(&check.file).map_err(|fault| fault.exit(NOT_HELD))?;
+    let draft = rules::named_with_all_errors(&check.file).map_err(|fault| fault.exit(NOT_HELD))?;
     let failed = draft.check_examples().err().unwrap_or_default();
     let examples: Vec<(String, bool)> = draft
         .examples

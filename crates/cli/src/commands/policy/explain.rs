@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::learn::summary;
 use crate::args::Explain;
-use crate::commands::{session_id, store};
-use crate::fault::{Fault, NOT_HELD};
+use crate::commands::{ids, store};
+use crate::fault::{Fault, NOT_HELD, USAGE};
 use crate::print::event::by;
 use crate::print::{Printer, escape};
 use crate::settings::Settings;
@@ -89,9 +89,9 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
 }
 
 async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fault> {
-    let id = session_id(session)?;
     let store = store(settings).await?;
     let found = async {
+        let id = ids::session(&store, session).await?;
         let summary = summary(&store, id).await?;
         let json = match &summary.policy {
             Some(policy) => store.policy(policy.digest.as_str()).await?,
@@ -199,7 +199,7 @@ fn words(attempts: &[EgressSummary]) -> Vec<String> {
 }
 
 fn wrong(message: String) -> Fault {
-    Fault::ours("arguments", message).exit(2)
+    Fault::ours("arguments", message).exit(USAGE)
 }
 
 fn question(explain: &Explain) -> Result<Question, Fault> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::show::yaml;
 use crate::args::Learn;
-use crate::commands::{no_session, session_id, store};
+use crate::commands::{ids, no_session, store};
 use crate::fault::{Fault, NOT_HELD, chain, reason};
 use crate::print::{Printer, count};
 use crate::settings::Settings;
@@ -37,7 +37,7 @@ pub(crate) async fn learn(learn: &Learn, settings: &Settings, printer: &Printer)
 
 async fn lesson(store: &Store, session: Option<&str>) -> Result<Lesson, Fault> {
     let id = match session {
-        Some(text) => session_id(text)?,
+        Some(text) => ids::session(store, text).await?,
         None => newest(store).await?,
     };
     Lesson::of(store, id, None).await

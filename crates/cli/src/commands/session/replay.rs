@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use ringfence_engine::{Engine, Reader, ReplayError, Replayed, ReplayedCall};
 use ringfence_journal::{ExecutionId, SessionId};
 use ringfence_policy::Policy;
-use ringfence_store::Executions;
+use ringfence_store::{Executions, IdKind};
 
 use crate::args::Replay;
-use crate::commands::{no_session, run};
+use crate::commands::{ids, no_session, run};
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, count, escape};
 use crate::settings::config::Config;
@@ -22,7 +22,6 @@ enum Meant {
 }
 
 pub(crate) async fn replay(args: &Replay, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let meant = meant(&args.id)?;
     let against = match &args.against {
         Some(path) => {
             let policy = rules::named(path).and_then(|draft| rules::alone(&draft));
@@ -36,7 +35,7 @@ pub(crate) async fn replay(args: &Replay, settings: &Settings, printer: &Printer
     let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
     let reader = if args.json { Reader::Printed } else { Reader::Owner };
     let replayed = tokio::select! {
-        replayed = all(&engine, &meant, against.as_ref(), reader) => replayed,
+        replayed = all(&engine, &args.id, against.as_ref(), reader) => replayed,
         () = interrupt.requested() => {
             engine.cancel_all();
             Err(run::cancelled())
@@ -105,7 +104,9 @@ impl Tried {
 }
 
 /// One execution, or all of a session: one that cannot be run again does not keep the others from it.
-async fn all(engine: &Engine, meant: &Meant, against: Option<&Policy>, reader: Reader) -> Result<Vec<Tried>, Fault> {
+async fn all(engine: &Engine, id: &str, against: Option<&Policy>, reader: Reader) -> Result<Vec<Tried>, Fault> {
+    let id = ids::whole(engine.store(), id, &[IdKind::Session, IdKind::Execution]).await?;
+    let meant = &meant(&id)?;
     let session = match meant {
         Meant::Execution(id) => {
             let replayed = engine.replay(*id, against, reader).await?;

@@ -3,7 +3,7 @@
 use ringfence_journal::{SessionId, SessionState};
 use ringfence_store::{Session, Store};
 
-use crate::commands::{run, session_id};
+use crate::commands::{ids, run, session_id};
 use crate::fault::Fault;
 use crate::print::{bytes, escape, span};
 
@@ -47,14 +47,11 @@ pub(super) fn words(session: &Session) -> Option<String> {
 }
 
 /// The session that somebody means: by its id, or by the name under which it keeps files.
-pub(super) async fn meant(store: &Store, text: &str) -> Result<SessionId, Fault> {
-    match session_id(text) {
-        Ok(id) => Ok(id),
-        Err(fault) => {
-            let named = store.session_named(run::principal(), text).await?;
-            named.map(|session| session.id).ok_or(fault)
-        }
+pub(in crate::commands) async fn meant(store: &Store, text: &str) -> Result<SessionId, Fault> {
+    if let Some(named) = store.session_named(run::principal(), text).await? {
+        return Ok(named.id);
     }
+    ids::session(store, text).await
 }
 
 /// What to say where there is no journal: first that a word is no id, if it is none.

@@ -44,6 +44,9 @@ pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printe
 
 fn page(listed: &Listed, args: &ToolsList, desk: &Desk, catalog: &Catalog, printer: &Printer) -> Result<(), Fault> {
     let mut rows = Vec::new();
+    if !args.json && !listed.tools.is_empty() {
+        printer.line(&format!("{:<7}  TOOL  DESCRIPTION", "POLICY"))?;
+    }
     for tool in listed.tools.iter().filter_map(|name| catalog.get(name)) {
         let (word, rule) = decision(&desk.policy, tool);
         let says = ringfence_catalog::summary(&tool.definition.description);

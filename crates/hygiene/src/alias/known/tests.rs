@@ -129,3 +129,17 @@ fn many_values_of_one_beginning_take_little_time() {
         begun.elapsed()
     );
 }
+
+#[test]
+fn ordinary_words_are_not_hidden_in_later_text() {
+    let (mut aliases, codes) = told(&["Will", "main", "Grace Hopper", "April", "Okafor", "react"]);
+    for text in [
+        "Will it rain in April?",
+        "the main branch of react",
+        "a grace period, a hopper",
+    ] {
+        assert_eq!(aliases.mask_known(text.to_owned()).shown, text);
+    }
+    let both = aliases.mask_known("Grace Hopper met Okafor".to_owned());
+    assert_eq!(both.shown, format!("{} met {}", codes[2], codes[4]));
+}

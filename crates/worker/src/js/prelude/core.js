@@ -38,7 +38,9 @@ export default (native, global) => {
   const more = "dir table trace assert group groupEnd count countReset time timeLog timeEnd";
   for (const name of more.split(" ")) later(console, name, "console", true);
   for (const name of ["WeakRef", "FinalizationRegistry"]) later(global, name, "weak", false);
-  for (const name of ["structuredClone", "TextEncoder", "TextDecoder"]) later(global, name, "web", false);
+  for (const name of ["structuredClone", "TextEncoder", "TextDecoder", "Intl"]) later(global, name, "web", false);
+  for (const name of ["URL", "URLSearchParams"]) later(global, name, "url", false);
+  later(global, "crypto", "crypto", false);
   for (const name of ["tools", "skills", "search", "describe", "list", "ToolError"]) later(global, name, "tools", false);
 
   const timers = new Map();
@@ -112,7 +114,11 @@ export default (native, global) => {
     },
     text: (object, key) => `${object[key]}`.toWellFormed(),
     describe: (value) => part("inspect").inspect(value).toWellFormed(),
-    objection: (value) => part("value")(value),
+    json: (value) => {
+      const [text, notices] = part("value").json(value);
+      for (const notice of notices) err(`notice: ${notice}`);
+      return text;
+    },
     answer: (number, value) => part("tools").answer(number, value),
     fail: (number, thrown) => part("tools").fail(number, thrown),
     refuse: (number, ...words) => part("tools").refuse(number, ...words),

@@ -18,7 +18,7 @@ export default (native, part) => {
   };
   const json = (value) => {
     const text = stringify(value);
-    const [what, hint] = part("value")(value) ?? [];
+    const [what, hint] = part("value").objection(value) ?? [];
     if (what !== undefined) throw new TypeError(`emit: ${what}; ${hint}`);
     return text;
   };

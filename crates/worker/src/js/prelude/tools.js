@@ -9,6 +9,10 @@ export default (native) => {
       this.retryAfterMs = retryAfterMs;
       this.tool = tool;
     }
+    toJSON() {
+      const { name, code, message, rule, hint, tool, retryAfterMs } = this;
+      return { type: name, code, message, rule, hint, tool, retryAfterMs };
+    }
   }
   Object.defineProperty(ToolError.prototype, "name", { value: "ToolError", writable: true, configurable: true });
 

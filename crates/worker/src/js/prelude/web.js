@@ -1,5 +1,12 @@
 // Names that programs know from browsers and servers.
 export default (native, part) => ({
+  // The engine has no tables of languages: whoever asks for them is told so, and what helps.
+  Intl: new Proxy(Object.freeze(Object.create(null)), {
+    get: (_, name) => {
+      if (typeof name === "symbol") return name === Symbol.toStringTag ? "Intl" : undefined;
+      throw new TypeError(`Intl.${name} is not available here: the engine knows no languages and regions; write numbers with \`toFixed\` and dates with \`toISOString\`, or use Python's \`format\` and \`zoneinfo\``);
+    },
+  }),
   structuredClone: (value) => part("clone")(value),
   TextEncoder: class TextEncoder {
     get encoding() { return "utf-8"; }

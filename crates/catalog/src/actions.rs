@@ -1,0 +1,214 @@
+//! What a request asks to be done, and what a tool does by its name: a tool that does the opposite of what is asked comes later,
+//! and one that writes comes later where only reading is asked for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use crate::index::Index;
+use crate::parameters::{OPPOSITE, UNASKED_WRITE, UNSURE_WRITE};
+use crate::tool::Tool;
+use crate::words::{Stems, words};
+
+/// Verbs of tools that change nothing, and words that ask for no more.
+const READS: &str = "get list search find read fetch show view describe query lookup look count check browse retrieve inspect \
+validate verify preview diff is has exist what which who when where whose display see tell many";
+
+/// Verbs of tools that change something.
+const WRITES: &str = "create add insert write save store put post patch update edit modify change set rename move delete remove \
+drop erase clear purge truncate send publish unpublish submit upload push merge commit close reopen archive unarchive restore \
+lock unlock block unblock enable disable activate deactivate restart kill terminate cancel approve reject decline assign \
+unassign invite ban unban mute unmute subscribe unsubscribe follow unfollow pin unpin star unstar install uninstall deploy \
+rollback revoke grant reset transfer pay refund charge append replace reply forward register attach detach unlink mark toggle \
+upsert destroy void adjust share";
+
+/// Further words of requests that may ask for a change. They are nouns in the names of too many tools to tell what those do.
+const MAY_WRITE: &str = "make new generate build prepare order book reserve buy purchase sell draw design produce compose draft \
+record log note remember download export import convert fill click type press complete finish turn start stop pause resume end \
+run execute launch open schedule plan organize copy sync apply do perform help translate email message notify remind tag label \
+increase decrease raise lower ship deliver return escalate solve resolve hire fire promote analyze summarize report";
+
+/// Words that mean the opposite of each other. Those with `un` before them are known by it.
+const OPPOSITES: &[(&str, &str)] = &[
+    ("enable", "disable"),
+    ("activate", "deactivate"),
+    ("connect", "disconnect"),
+    ("attach", "detach"),
+    ("encrypt", "decrypt"),
+    ("encode", "decode"),
+    ("compress", "decompress"),
+    ("increase", "decrease"),
+    ("start", "stop"),
+    ("pause", "resume"),
+    ("reopen", "close"),
+    ("open", "close"),
+    ("show", "hide"),
+    ("approve", "reject"),
+    ("approve", "decline"),
+    ("accept", "reject"),
+    ("accept", "decline"),
+    ("allow", "deny"),
+    ("grant", "revoke"),
+    ("login", "logout"),
+    ("win", "lose"),
+    ("mount", "umount"),
+];
+
+/// Letters of a word before which `un` means its opposite.
+const MIN_OPPOSITE: usize = 4;
+
+struct Verbs {
+    reads: HashSet<String>,
+    writes: HashSet<String>,
+    may_write: HashSet<String>,
+    opposites: HashMap<String, Vec<String>>,
+}
+
+static VERBS: LazyLock<Verbs> = LazyLock::new(|| {
+    let stems = Stems::new();
+    let all = |list: &str| list.split_whitespace().map(|word| stems.stem(word)).collect();
+    let mut opposites: HashMap<String, Vec<String>> = HashMap::new();
+    for (one, other) in OPPOSITES {
+        let (one, other) = (stems.stem(one), stems.stem(other));
+        opposites.entry(one.clone()).or_default().push(other.clone());
+        opposites.entry(other).or_default().push(one);
+    }
+    Verbs {
+        reads: all(READS),
+        writes: all(WRITES),
+        may_write: all(MAY_WRITE),
+        opposites,
+    }
+});
+
+/// Whether the stem of a word is that of a verb which changes something.
+pub(crate) fn is_write(stem: &str) -> bool {
+    VERBS.writes.contains(stem)
+}
+
+/// What a tool does to the world.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It reads, or nobody knows.
+    #[default]
+    Reads,
+    /// It writes; the stem of its verb.
+    Writes(String),
+}
+
+impl Effect {
+    /// By what its server says of it, else by the first verb of its name.
+    pub(crate) fn of(tool: &Tool, stems: &Stems) -> Effect {
+        let mut name = Vec::new();
+        words(tool.short(), |word| name.push(stems.stem(word)));
+        let verb = name.iter().find(|stem| VERBS.reads.contains(*stem) || is_write(stem));
+        let hints = tool.definition.hints;
+        let writes = match (hints.read_only, hints.destructive) {
+            (Some(true), _) => false,
+            (Some(false), _) | (None, Some(true)) => true,
+            (None, _) => verb.is_some_and(|stem| is_write(stem)),
+        };
+        match verb.filter(|stem| is_write(stem)).or(name.first()) {
+            Some(verb) if writes => Effect::Writes(verb.clone()),
+            _ => Effect::Reads,
+        }
+    }
+}
+
+/// Whether two words mean the opposite of each other.
+fn are_opposite(one: &str, other: &str) -> bool {
+    let without = |word: &str, base: &str| word.strip_prefix("un") == Some(base) && base.len() >= MIN_OPPOSITE;
+    without(one, other)
+        || without(other, one)
+        || VERBS
+            .opposites
+            .get(one)
+            .is_some_and(|list| list.iter().any(|opposite| opposite == other))
+}
+
+/// The words that mean the opposite of this one.
+fn opposites(stem: &str) -> Vec<String> {
+    let mut all = VERBS.opposites.get(stem).cloned().unwrap_or_default();
+    all.extend(
+        stem.strip_prefix("un")
+            .filter(|base| base.len() >= MIN_OPPOSITE)
+            .map(str::to_owned),
+    );
+    if stem.len() >= MIN_OPPOSITE {
+        all.push(format!("un{stem}"));
+    }
+    all
+}
+
+/// What a request asks to be done, by the stems of its words.
+pub(crate) struct AskedActions<'a> {
+    stems: &'a HashMap<String, f32>,
+    opposites: Vec<(String, &'a str)>,
+    /// What a tool's score is multiplied by where it writes and was not asked to.
+    write: f32,
+}
+
+impl<'a> AskedActions<'a> {
+    /// `all` are the stems of all its words in their order, those that say nothing else included. The first verb tells what is
+    /// asked for; one that follows may be a noun, and only makes that less sure.
+    pub(crate) fn new(stems: &'a HashMap<String, f32>, all: &[String]) -> AskedActions<'a> {
+        let mut list: Vec<(String, &str)> = stems
+            .keys()
+            .flat_map(|stem| {
+                opposites(stem)
+                    .into_iter()
+                    .map(move |opposite| (opposite, stem.as_str()))
+            })
+            .filter(|(opposite, _)| !stems.contains_key(opposite))
+            .collect();
+        list.sort_unstable();
+        let reads = |stem: &String| VERBS.reads.contains(stem);
+        let may_write = |stem: &String| is_write(stem) || VERBS.may_write.contains(stem);
+        let write = match all.iter().find(|stem| reads(stem) || may_write(stem)) {
+            Some(first) if !reads(first) => 1.0,
+            Some(_) if !all.iter().any(may_write) => UNASKED_WRITE,
+            Some(_) | None => UNSURE_WRITE,
+        };
+        AskedActions {
+            stems,
+            opposites: list,
+            write,
+        }
+    }
+}
+
+impl Index {
+    /// Lowers the scores of tools that do the opposite of what is asked, or write where nobody asked for it.
+    pub(crate) fn weigh_actions(&self, scores: &mut [f32], asked: &AskedActions<'_>) {
+        let mut lowered = HashSet::new();
+        for (opposite, stem) in &asked.opposites {
+            for tool in self.named(opposite) {
+                if !self.named(stem).contains(tool) && lowered.insert(*tool) {
+                    scores[*tool as usize] *= OPPOSITE;
+                }
+            }
+        }
+        if asked.write < 1.0 {
+            for (score, effect) in scores.iter_mut().zip(&self.effects) {
+                if let Effect::Writes(verb) = effect
+                    && !asked.stems.contains_key(verb)
+                {
+                    *score *= asked.write;
+                }
+            }
+        }
+    }
+
+    /// Whether the names of two tools say the opposite of each other: then neither will do for the other.
+    pub(crate) fn are_opposite(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.names[one], &self.names[other]);
+        let only = |these: &'_ [String], those: &'_ [String]| -> Vec<String> {
+            these.iter().filter(|stem| !those.contains(stem)).cloned().collect()
+        };
+        let (ours, theirs) = (only(one, other), only(other, one));
+        ours.iter()
+            .any(|stem| theirs.iter().any(|other| are_opposite(stem, other)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

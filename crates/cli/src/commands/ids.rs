@@ -1,0 +1,41 @@
+//! Ids as people give them: whole, or only how they begin.
+
+use ringfence_journal::SessionId;
+use ringfence_store::{IdKind, Store};
+
+use super::session_id;
+use crate::fault::{Fault, NOT_HELD};
+
+/// Ids that are listed where a beginning fits several.
+const MAX_CANDIDATES: u32 = 8;
+/// The length of an id.
+const ID_LENGTH: usize = 28;
+
+/// A session by its id, or by how that begins.
+pub(crate) async fn session(store: &Store, text: &str) -> Result<SessionId, Fault> {
+    session_id(&whole(store, text, &[IdKind::Session]).await?)
+}
+
+/// The one id of these kinds that begins like `text`. What begins like none is answered as it is, for who can say what is wrong with it.
+pub(crate) async fn whole(store: &Store, text: &str, kinds: &[IdKind]) -> Result<String, Fault> {
+    let is_beginning = |kind: &&IdKind| text.starts_with(kind.prefix()) && text.len() < ID_LENGTH;
+    let Some(kind) = kinds.iter().find(is_beginning) else {
+        return Ok(text.to_owned());
+    };
+    let found = store.ids_starting_with(*kind, text, MAX_CANDIDATES + 1).await?;
+    match found.as_slice() {
+        [] => Ok(text.to_owned()),
+        [one] => Ok(one.clone()),
+        several => {
+            let shown = several.iter().take(MAX_CANDIDATES as usize);
+            let mut lines: Vec<String> = shown.map(|id| format!("  {id}")).collect();
+            if several.len() > lines.len() {
+                lines.push("  and more".to_owned());
+            }
+            let message = format!("several ids begin with `{text}`:\n{}", lines.join("\n"));
+            Err(Fault::ours("id.ambiguous", message)
+                .hint("write more of it")
+                .exit(NOT_HELD))
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Values of kinds that JSON does not have: the run is good, and what it gives back can be read.
+
+use serde_json::{Value, json};
+
+use crate::setting::{Setting, tool};
+
+fn run(setting: &Setting, name: &str, source: &str) -> Value {
+    setting.write(name, source);
+    setting.json(&["run", name, "--json"])
+}
+
+#[test]
+fn a_run_that_did_its_work_is_completed_whatever_its_value_is() {
+    let setting = Setting::new();
+    let python = run(
+        &setting,
+        "a.py",
+        "import datetime\n{'day': datetime.date(2026, 1, 2), 'seen': {2, 1}, 'odd': object}",
+    );
+    assert_eq!(
+        (&python["status"], &python["exit_code"], &python["error"]),
+        (&json!("completed"), &json!(0), &Value::Null),
+        "{python}"
+    );
+    let value = json!({ "day": "2026-01-02", "seen": [1, 2], "odd": "<class 'object'>" });
+    assert_eq!(python["value"], value, "{python}");
+    let notice = "notice: value['odd'] is a type, which JSON cannot hold: its `repr` is given instead; leave it out\n";
+    assert_eq!(python["stderr"], notice, "{python}");
+    let script = run(
+        &setting,
+        "a.ts",
+        "const a: any = { m: new Map([['x', 1n]]), f: () => 1 }; a.self = a; a",
+    );
+    assert_eq!(script["status"], "completed", "{script}");
+    let value = json!({ "m": { "x": 1 }, "f": "[Function: f]", "self": "[circular]" });
+    assert_eq!(script["value"], value, "{script}");
+    let told = script["stderr"].as_str().unwrap_or_default();
+    assert_eq!(told.matches("notice: value.").count(), 2, "{script}");
+}
+
+#[test]
+fn a_refused_call_can_be_given_back_as_it_was_told() {
+    let setting = Setting::new();
+    let source = "const got = await tools.a.b.try({}); got.ok ? null : got.error";
+    let script = run(&setting, "a.ts", source);
+    let error = &script["value"];
+    assert_eq!(error["type"], "ToolError", "{script}");
+    assert_eq!(error["tool"], "a.b", "{script}");
+    for field in ["code", "message"] {
+        assert!(error[field].as_str().is_some_and(|text| !text.is_empty()), "{script}");
+    }
+}
+
+/// What the real libraries make. Needs no network: `cargo xtask test` installs them.
+const PANDAS: &str = r#"
+import numpy as np, pandas as pd
+frame = pd.DataFrame({"city": ["Bonn", "Ulm", "Bonn"], "n": [1, 2, 3], "at": pd.to_datetime(["2026-01-01", None, "2026-01-03"]), "x": [0.5, np.nan, 1.5]})
+{
+    "int": np.int64(5), "float": np.float32(0.5), "bool": np.bool_(True), "nan": np.float64("nan"), "long": np.longdouble(2),
+    "array": np.array([[1, 2], [3, 4]]), "days": np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"), "wait": np.timedelta64(90, "s"),
+    "frame": frame, "filtered": frame[frame.n > 2][["city", "n"]], "grouped": frame.groupby("city").n.sum(), "table": frame.groupby("city")[["n"]].sum(),
+    "two": frame.groupby(["city", "n"]).x.count(), "many": frame.groupby("city").agg({"n": ["min", "max"]}),
+    "column": frame.n, "moment": pd.Timestamp("2026-01-01"), "nat": pd.NaT, "na": pd.NA, "delta": pd.Timedelta("1min"), "index": frame.columns,
+    "category": pd.Categorical(["a"]), "period": pd.Period("2026-01"), "keys": {np.int64(1): np.int64(2)}, "empty": pd.DataFrame({"a": []}),
+}
+"#;
+
+#[test]
+fn tables_and_numbers_of_pandas_and_numpy_are_values() {
+    let Some(pandas) = tool("pandas") else { return };
+    let setting = Setting::new();
+    let mounts = json!([{ "path": "/deps", "access": "ro", "from": pandas }]);
+    let policy = json!({ "fs": { "mounts": mounts }, "proc": { "mem_limit": "2GiB", "wall_timeout": "10m", "cpu_time": "10m" } });
+    setting.write("mine.yaml", policy.to_string());
+    setting.write("a.py", PANDAS);
+    let ran = setting.json(&["run", "a.py", "--policy", "mine.yaml", "--json"]);
+    assert_eq!(
+        (&ran["status"], &ran["stderr"]),
+        (&json!("completed"), &json!("")),
+        "{ran}"
+    );
+    let wanted = json!({
+        "int": 5, "float": 0.5, "bool": true, "nan": null, "long": 2.0,
+        "array": [[1, 2], [3, 4]], "days": ["2026-01-01", null], "wait": 90.0,
+        "frame": [
+            { "city": "Bonn", "n": 1, "at": "2026-01-01T00:00:00", "x": 0.5 },
+            { "city": "Ulm", "n": 2, "at": null, "x": null },
+            { "city": "Bonn", "n": 3, "at": "2026-01-03T00:00:00", "x": 1.5 },
+        ],
+        "filtered": [{ "city": "Bonn", "n": 3 }],
+        "grouped": { "Bonn": 4, "Ulm": 2 },
+        "table": [{ "city": "Bonn", "n": 4 }, { "city": "Ulm", "n": 2 }],
+        "two": [{ "city": "Bonn", "n": 1, "x": 1 }, { "city": "Bonn", "n": 3, "x": 1 }, { "city": "Ulm", "n": 2, "x": 0 }],
+        "many": [{ "city": "Bonn", "n_min": 1, "n_max": 3 }, { "city": "Ulm", "n_min": 2, "n_max": 2 }],
+        "column": [1, 2, 3], "moment": "2026-01-01T00:00:00", "nat": null, "na": null, "delta": 60.0,
+        "index": ["city", "n", "at", "x"], "category": ["a"], "period": "2026-01", "keys": { "1": 2 }, "empty": [],
+    });
+    for (name, value) in wanted.as_object().into_iter().flatten() {
+        assert_eq!(&ran["value"][name], value, "{name}: {ran}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Errors of the transport in plain words: what went wrong with a connection, without the names of types and libraries.
+
+use std::error::Error;
+use std::io;
+
+use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
+
+use crate::http::HttpError;
+use crate::talk::said;
+
+/// Why no conversation came about.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library may add others, which say themselves what they are"
+)]
+pub(crate) fn of_opening(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => of_transport(error),
+        // What the older protocol failed with is what its server has to say; most know no other.
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_opening(fallback),
+        ClientInitializeError::JsonRpcError(error) => format!("it refused the first message: {}", error.message),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            "it speaks no version of the protocol that we speak".to_owned()
+        }
+        // What was received instead may be long, and is the server's.
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            "the first answer is not one of the protocol".to_owned()
+        }
+        other => said(other),
+    }
+}
+
+/// Why a request of a conversation has no answer.
+pub(crate) fn of_request(error: &ServiceError) -> String {
+    if let ServiceError::TransportSend(error) = error {
+        of_transport(error)
+    } else {
+        said(error)
+    }
+}
+
+/// Whether the server was not reached at all: then nothing was sent.
+pub(crate) fn is_unreached(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else {
+        return false;
+    };
+    let mut request = causes(error.error.as_ref()).filter_map(|cause| cause.downcast_ref::<reqwest::Error>());
+    request.any(reqwest::Error::is_connect)
+}
+
+fn of_transport(error: &DynamicTransportError) -> String {
+    for cause in causes(error.error.as_ref()) {
+        if let Some(request) = cause.downcast_ref::<reqwest::Error>() {
+            return of_http(request);
+        }
+        if let Some(status) = cause.downcast_ref::<HttpStatusError>() {
+            return format!("it answered with the HTTP status {}", status.status);
+        }
+        if let Some(error) = cause
+            .downcast_ref::<HttpError>()
+            .filter(|error| error.source().is_none())
+        {
+            return error.to_string();
+        }
+    }
+    said(error.error.as_ref())
+}
+
+fn of_http(error: &reqwest::Error) -> String {
+    let io = causes(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .last();
+    let last = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    if error.is_connect() {
+        return match io.map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionRefused) => "connection refused, nothing listens at its address".to_owned(),
+            _ if error.is_timeout() => "its address does not answer".to_owned(),
+            _ => format!("its address cannot be reached: {last}"),
+        };
+    }
+    if error.is_timeout() {
+        return "it did not answer in time".to_owned();
+    }
+    format!("the request failed: {last}")
+}
+
+/// An error and its causes, the innermost last.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |cause| {
+        let cause: &'a (dyn Error + 'static) = *cause;
+        // The library does not say that this one has a cause.
+        match cause.downcast_ref::<StreamableHttpError<HttpError>>() {
+            Some(StreamableHttpError::Client(error)) => Some(error),
+            _ => cause.source(),
+        }
+    })
+}

@@ -1,0 +1,92 @@
+//! Tools that are not there, and the index that searches find ready.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_gateway::{Gateway, Learnt, Stopped};
+use serde_json::json;
+
+use crate::book::Road;
+use crate::harness::{Bench, bench, bench_at, entry};
+
+/// The hint of a call of a tool that is not there.
+async fn hint(road: &Road, server: &str, tool: &str) -> String {
+    let (desk, _inbox) = road.desk();
+    match road.pass(desk).call(1, server, tool, "{}", b"").await {
+        Err(Stopped::Refused(told)) => {
+            assert_eq!(told.code, "tool.unknown");
+            assert_eq!(told.message, format!("there is no tool `{server}.{tool}`"));
+            told.hint.unwrap()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_names_those_like_it_that_may_be_seen() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let all = Road::new(&bench, "tools: { default: allow }");
+    let near = hint(&all, "one", "structure").await;
+    assert!(near.starts_with("did you mean `one.structured`?"), "{near}");
+    // By the wrong name of a server too.
+    let near = hint(&all, "once", "structured").await;
+    assert!(near.starts_with("did you mean `one.structured`?"), "{near}");
+    let far = hint(&all, "one", "zzzz").await;
+    assert!(far.starts_with("`search("), "{far}");
+}
+
+#[tokio::test]
+async fn a_hidden_tool_is_named_to_nobody() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let rules = "tools: { default: allow, rules: [{ deny: 'one.structured' }] }";
+    let road = Road::new(&bench, rules);
+    // The hidden one and one that is not there are answered alike, also once the server is known.
+    for _ in 0..2 {
+        for tool in ["structure", "structured", "structureds"] {
+            let hint = hint(&road, "one", tool).await;
+            assert!(!hint.contains("structured"), "{tool}: {hint}");
+        }
+        bench.upstreams.refresh(None).await;
+    }
+}
+
+/// Waits until the index of the catalog as it is now was made, by nobody's search.
+async fn ready(gateway: &Gateway) -> Vec<String> {
+    loop {
+        if let Some(indexed) = gateway.ready_index() {
+            let tools = indexed.catalog().tools().iter();
+            return tools.map(|tool| tool.name.as_str().to_owned()).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn gateway(bench: &Bench) -> Arc<Gateway> {
+    Arc::new(Gateway::new(bench.upstreams.clone(), Learnt::open(bench.home.path())))
+}
+
+#[tokio::test]
+async fn the_index_is_made_before_anybody_searches_and_again_when_tools_change() {
+    let entries = json!({"one": entry("echo"), "two": entry("echo")});
+    let first = bench(&json!({"one": entry("echo")}));
+    first.upstreams.refresh(None).await;
+    // Another process that remembers one of the two servers, and connects to none by itself.
+    let bench = bench_at(&entries, Arc::clone(&first.home));
+    let gateway = gateway(&bench);
+    assert!(gateway.ready_index().is_none());
+    gateway.spawn_indexer();
+    let names = ready(&gateway).await;
+    assert!(
+        names.contains(&"one.echo".to_owned()) && !names.contains(&"two.echo".to_owned()),
+        "{names:?}"
+    );
+    bench.upstreams.refresh(Some("two")).await;
+    let names = ready(&gateway).await;
+    assert!(
+        names.contains(&"one.echo".to_owned()) && names.contains(&"two.echo".to_owned()),
+        "{names:?}"
+    );
+    // A search finds that very index.
+    let made = gateway.ready_index().unwrap();
+    assert!(Arc::ptr_eq(&made, &gateway.indexed().await));
+}

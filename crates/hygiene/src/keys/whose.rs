@@ -1,0 +1,236 @@
+//! What names are names of: by the keys that stand over them and beside them.
+
+use std::sync::LazyLock;
+
+use super::{PEOPLE, ROLES, Words, is, telling};
+use crate::kind::Kind;
+use crate::lists::Lists;
+
+/// What the names in a list or object are names of, by what stands over and beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Nothing says: only what is plainly a person's name is one.
+    Unsaid,
+    /// People's.
+    Peoples,
+    /// People's, or those of a shop or an office, which are reached in the same ways.
+    Reached,
+    /// Things have them as a rule: only what is plainly a person's name is one.
+    Mostly,
+    /// Things'.
+    Things,
+}
+
+/// What a key beside a `name` says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sibling {
+    /// Only people have such a key.
+    Person,
+    /// Who has it can be reached: a person, a shop.
+    Reached,
+    /// Things have such a key more often than people.
+    Often,
+    /// Only things have such a key.
+    Thing,
+}
+
+/// What a key beside a `name` says of it, if anything.
+pub(super) fn sibling(key: &str) -> Option<Sibling> {
+    let words = Words::of(key)?;
+    let joined = words.joined();
+    if BESIDE.of(joined) & PERSONS != 0 {
+        return Some(Sibling::Person);
+    }
+    if let Some(telling) = telling(key) {
+        let given = matches!(telling.kind, Kind::Ssn | Kind::BirthDate | Kind::NationalId);
+        if given && telling.is_sure() {
+            return Some(Sibling::Person);
+        }
+        let ways = [Kind::Email, Kind::Phone, Kind::Address, Kind::Iban, Kind::Card];
+        if ways.contains(&telling.kind) && !telling.is_vague() {
+            return Some(Sibling::Reached);
+        }
+    }
+    let has = |list: u16| words.is_any(|word| BESIDE.of(word) & list != 0);
+    if has(THINGS) {
+        return Some(Sibling::Thing);
+    }
+    if has(OFTEN) {
+        return Some(Sibling::Often);
+    }
+    (BESIDE.of(joined) & REACHED != 0).then_some(Sibling::Reached)
+}
+
+impl Whose {
+    /// What holds under a key: `customers`, `files`. Envelopes such as `data` say nothing of their own.
+    pub(crate) fn under(self, key: &str) -> Whose {
+        let Some(words) = Words::of(key) else { return self };
+        let last = words.last();
+        let single = last.strip_suffix('s').unwrap_or(last);
+        if is(last, PEOPLE) || is(single, PEOPLE) || BESIDE.of(last) & PEOPLES != 0 {
+            return Whose::Peoples;
+        }
+        match BESIDE.of(single) | BESIDE.of(last) {
+            said if said & KEPT != 0 => Whose::Things,
+            said if said & DONE != 0 || is(single, ROLES) => Whose::Mostly,
+            // The page of any list, and of any thing's.
+            _ if single == "item" && self == Whose::Unsaid => Whose::Mostly,
+            _ => self,
+        }
+    }
+
+    /// What keys beside a `name` say of it: what only people have outweighs any thing's.
+    pub(crate) fn beside<'k>(self, keys: impl Iterator<Item = &'k str>) -> Whose {
+        let (mut reached, mut often, mut thing) = (false, false, false);
+        for key in keys {
+            match sibling(key) {
+                Some(Sibling::Person) => return Whose::Peoples,
+                Some(Sibling::Reached) => reached = true,
+                Some(Sibling::Often) => often = true,
+                Some(Sibling::Thing) => thing = true,
+                None => {}
+            }
+        }
+        match self {
+            Whose::Peoples if thing && !reached => Whose::Mostly,
+            Whose::Peoples => self,
+            _ if reached && (often || thing) => Whose::Mostly,
+            _ if reached => Whose::Reached,
+            _ if thing => Whose::Things,
+            Whose::Unsaid if often => Whose::Mostly,
+            Whose::Unsaid | Whose::Reached | Whose::Mostly | Whose::Things => self,
+        }
+    }
+}
+
+/// Keys that only people have.
+const PERSONS: u16 = 1;
+/// Keys of who can be reached.
+const REACHED: u16 = 1 << 1;
+/// Words of keys that only things have.
+const THINGS: u16 = 1 << 2;
+/// Words of keys that things have more often.
+const OFTEN: u16 = 1 << 6;
+/// Things that are kept, whose names are no people's.
+const KEPT: u16 = 1 << 3;
+/// What people do, and where they do it.
+const DONE: u16 = 1 << 4;
+/// People, in words that no key of a single name has.
+const PEOPLES: u16 = 1 << 5;
+
+static BESIDE: LazyLock<Lists> = LazyLock::new(|| {
+    Lists::new(&[
+        (
+            PERSONS,
+            "age gender sex salary nationality firstname lastname surname forename givenname familyname",
+        ),
+        (
+            PERSONS,
+            "middlename nickname maidenname birthday birthdate dob pronouns jobtitle spouse maritalstatus",
+        ),
+        (
+            PERSONS,
+            "vorname nachname prénom apellido apellidos hiredate hiredat employeeid",
+        ),
+        (REACHED, "avatar avatarurl username login lastlogin"),
+        (
+            PEOPLES,
+            "people user users staff persons member members contacts profile",
+        ),
+        (
+            PERSONS,
+            "prenom voornaam achternaam cognome sobrenome imie imię nazwisko 姓名 氏名 фамилия отчество фио",
+        ),
+        (
+            PEOPLES,
+            "kunden clientes clienti klanten klienci 客户 顾客 顧客 用户 员工 社員 клиенты сотрудники mitarbeiter personen",
+        ),
+        (
+            THINGS,
+            "sku price version path size schema stock quantity mime license branch commit repository stars",
+        ),
+        (
+            THINGS,
+            "forks dependencies extension mode checksum sha digest capacity cpu memory replicas namespace",
+        ),
+        (
+            THINGS,
+            "currency category brand units parameters arguments latitude nullable datatype inputschema ticker isin",
+        ),
+        (THINGS, "outputschema voltage gpio calories ingredients filename"),
+        (
+            THINGS,
+            "precio preis prix prezzo preço prijs cena цена 价格 価格 値段 cantidad menge quantité quantità ilość количество 数量",
+        ),
+        (
+            OFTEN,
+            "longitude lat lon lng rating reviews population temperature temp humidity forecast weather timezone iso",
+        ),
+        (
+            OFTEN,
+            "capital continent default columns rows engine table column index encoding width height color language",
+        ),
+        (
+            OFTEN,
+            "cuisine opening hours amenities rooms runtime genre exchange marketcap symbol annotations params props",
+        ),
+        (
+            OFTEN,
+            "endpoint method protocol port ports host kind tag tags topics milestone due files image content draft",
+        ),
+        (
+            OFTEN,
+            "archived visibility downloads desktop tablet board channel firmware serial model manufacturer weight",
+        ),
+        (
+            KEPT,
+            "file tool product package server table column repo repository repositorie module function resource tag",
+        ),
+        (
+            KEPT,
+            "label topic field model branch branche image container service category categorie skill plugin template",
+        ),
+        (
+            KEPT,
+            "dataset prompt project step milestone env environment variable setting option command script library",
+        ),
+        (
+            KEPT,
+            "librarie dependency dependencie database schema region country countrie city citie language currency",
+        ),
+        (
+            KEPT,
+            "currencie station airport hotel restaurant place venue movie book song album track game theme font color",
+        ),
+        (
+            KEPT,
+            "icon device host node cluster pod deployment volume network bucket queue stream workflow pipeline stage",
+        ),
+        (
+            KEPT,
+            "runner role permission group board sprint epic folder directory directorie document site domain brand",
+        ),
+        (
+            KEPT,
+            "store shop asset coin ingredient recipe exercise course lesson metric dashboard alert monitor check test",
+        ),
+        (
+            KEPT,
+            "suite rule policy policie plan tier extension feature flag app application program process processe",
+        ),
+        (
+            KEPT,
+            "endpoint route param parameter argument property propertie attribute class classe method interface",
+        ),
+        (
+            KEPT,
+            "artifact release version commit layer sheet worksheet chart widget component namespace secret playlist",
+        ),
+        (
+            KEPT,
+            "notebook kernel crate gem sensor light order purchase subscription invoice payment company companie",
+        ),
+        (KEPT, "organization organisation department"),
+        (DONE, "event task job team channel"),
+    ])
+});

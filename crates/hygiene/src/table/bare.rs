@@ -1,0 +1,130 @@
+//! CSV without a header: columns tell by what stands in most of their cells.
+
+use super::{AFTER, COLUMNS, Cell, line_at, split_csv};
+use crate::keys::{Telling, Trust, Whose};
+use crate::kind::Kind;
+use crate::value;
+
+/// So many rows make a table, and so many are asked what the columns hold.
+const FEWEST: usize = 2;
+const ASKED: usize = 32;
+/// The longest line that is a row.
+const LINE: usize = 4096;
+
+/// The cells of columns that hold addresses of mail, telephone numbers or, beside those, names.
+pub(super) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
+    let Some((separator, width)) = shape(text) else { return };
+    let mut columns = vec![Count::default(); width];
+    let mut asked = 0;
+    walk(text, separator, width, |cells| {
+        asked += 1;
+        for (count, (start, end)) in columns.iter_mut().zip(cells) {
+            count.add(&text[*start..*end]);
+        }
+        asked < ASKED
+    });
+    let reached = columns
+        .iter()
+        .any(|count| count.is_mostly(count.mails) || count.is_mostly(count.phones));
+    let kinds: Vec<Option<Kind>> = columns.iter().map(|count| count.kind(reached)).collect();
+    if kinds.iter().all(Option::is_none) {
+        return;
+    }
+    walk(text, separator, width, |cells| {
+        for (kind, (start, end)) in kinds.iter().zip(cells) {
+            if let Some(kind) = kind.filter(|_| start < end) {
+                let telling = Telling {
+                    kind,
+                    trust: Trust::Sure,
+                };
+                let (start, end) = (*start, *end);
+                let whose = Whose::Peoples;
+                each(
+                    text,
+                    Cell {
+                        start,
+                        end,
+                        telling,
+                        whose,
+                    },
+                );
+            }
+        }
+        true
+    });
+}
+
+/// How many cells of a column could be what.
+#[derive(Debug, Clone, Default)]
+struct Count {
+    cells: usize,
+    mails: usize,
+    phones: usize,
+    names: usize,
+}
+
+impl Count {
+    fn add(&mut self, cell: &str) {
+        if cell.is_empty() {
+            return;
+        }
+        self.cells += 1;
+        self.mails += usize::from(value::is_address(cell));
+        self.phones += usize::from(value::is_dialable(cell));
+        self.names += usize::from(value::is_persons(cell));
+    }
+
+    fn is_mostly(&self, part: usize) -> bool {
+        self.cells > 0 && part * 5 >= self.cells * 3
+    }
+
+    fn kind(&self, reached: bool) -> Option<Kind> {
+        if self.is_mostly(self.mails) {
+            Some(Kind::Email)
+        } else if self.is_mostly(self.phones) {
+            Some(Kind::Phone)
+        } else if reached && self.is_mostly(self.names) {
+            Some(Kind::Name)
+        } else {
+            None
+        }
+    }
+}
+
+/// The separator and the number of columns, if the first lines have the same.
+fn shape(text: &str) -> Option<(u8, usize)> {
+    let line = line_at(text, 0);
+    let count = |separator: u8| line.bytes().filter(|byte| *byte == separator).count();
+    let separator = [b',', b';', b'\t'].into_iter().max_by_key(|one| count(*one))?;
+    if line.len() > LINE || count(separator) == 0 {
+        return None;
+    }
+    let (first, mut at) = split_csv(text, 0, separator);
+    let width = first.len();
+    let mut rows = 1;
+    while at < text.len() && rows < AFTER {
+        if line_at(text, at).len() > LINE {
+            return None;
+        }
+        let (cells, next) = split_csv(text, at, separator);
+        let empty = cells.len() == 1 && cells[0].0 == cells[0].1;
+        if !empty && cells.len() != width {
+            return None;
+        }
+        rows += usize::from(!empty);
+        at = next;
+    }
+    (rows >= FEWEST && (2..=COLUMNS).contains(&width)).then_some((separator, width))
+}
+
+/// Gives the rows of that width, as long as more are wanted.
+fn walk(text: &str, separator: u8, width: usize, mut each: impl FnMut(&[(usize, usize)]) -> bool) {
+    let mut at = 0;
+    while at < text.len() {
+        let (cells, next) = split_csv(text, at, separator);
+        if cells.len() == width && !each(&cells) {
+            return;
+        }
+        at = next.max(at + 1);
+    }
+}

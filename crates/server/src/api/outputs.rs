@@ -1,0 +1,143 @@
+//! All of what a run printed and returned, also where its answer was cut; a part of it for who asks for a range.
+
+use axum::body::Body;
+use axum::extract::{Extension, Path as Segment, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RANGE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use ringfence_engine::Part;
+use ringfence_journal::ExecutionId;
+use serde_json::{Value, json};
+
+use super::document::described;
+use super::runs::gone;
+use super::{Path, Shared, parsed};
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+
+/// An output of a run that has an address of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutputKind {
+    Stdout,
+    Stderr,
+    Value,
+}
+
+impl OutputKind {
+    fn part(self) -> Part {
+        match self {
+            OutputKind::Stdout => Part::Stdout,
+            OutputKind::Stderr => Part::Stderr,
+            OutputKind::Value => Part::Value,
+        }
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            OutputKind::Stdout | OutputKind::Stderr => "text/plain; charset=utf-8",
+            OutputKind::Value => "application/json",
+        }
+    }
+}
+
+pub(super) fn paths() -> Vec<Path> {
+    let path = |at: &'static str, kind: OutputKind, summary: &str| {
+        let handler = move |state: Shared, caller: Extension<Caller>, id: Segment<String>, headers: HeaderMap| {
+            download(kind, state, caller, id, headers)
+        };
+        Path {
+            at,
+            methods: get(handler),
+            described: json!({ "get": document(kind, summary) }),
+        }
+    };
+    vec![
+        path(
+            "/api/v1/runs/{id}/stdout",
+            OutputKind::Stdout,
+            "All that a run printed; `Range` asks for a part",
+        ),
+        path(
+            "/api/v1/runs/{id}/stderr",
+            OutputKind::Stderr,
+            "All that a run printed as errors; `Range` asks for a part",
+        ),
+        path(
+            "/api/v1/runs/{id}/value",
+            OutputKind::Value,
+            "The whole value of a run; `Range` asks for a part",
+        ),
+    ]
+}
+
+fn document(kind: OutputKind, summary: &str) -> Value {
+    let mut shown = described(summary, "200", &json!(true));
+    let (media_type, _) = kind.media_type().split_once(';').unwrap_or((kind.media_type(), ""));
+    let content = json!({ media_type: { "schema": { "type": "string" } } });
+    shown["responses"]["200"]["content"] = content.clone();
+    shown["responses"]["206"] = json!({ "description": "The part that `Range` asked for", "content": content });
+    shown["responses"]["416"] = json!({ "description": "The output has no such part" });
+    shown
+}
+
+async fn download(
+    kind: OutputKind,
+    State(api): Shared,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id: ExecutionId = parsed(&id)?;
+    let owner = api.owner(caller, id).await?;
+    let found = api.engine.artifact(owner, id, kind.part()).await;
+    let bytes = found.map_err(|error| gone(&error))?.ok_or_else(|| {
+        let message = format!("run `{id}` has not ended, or ended without this output");
+        Problem::new(StatusCode::NOT_FOUND, "output.none", message)
+            .hint("`GET /api/v1/runs/{id}?wait=45` waits for its end")
+    })?;
+    let mut response = part_of(bytes, headers.get(RANGE));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    // What a program printed must not run as a page of ours.
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    Ok(response)
+}
+
+/// The bytes that a `Range` header asks for. Several ranges at once, and what is no range of bytes, are answered with all of it.
+fn part_of(bytes: Vec<u8>, range: Option<&HeaderValue>) -> Response {
+    let total = bytes.len();
+    let asked = range
+        .and_then(|range| range.to_str().ok())
+        .and_then(|range| http_range_header::parse_range_header(range).ok());
+    let Some(asked) = asked else {
+        return Body::from(bytes).into_response();
+    };
+    match asked.validate(total as u64).as_deref() {
+        Ok([one]) => {
+            let (from, to) = (*one.start(), *one.end());
+            let bounds = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+            let part = bounds.and_then(|(from, to)| bytes.get(from..=to)).unwrap_or_default();
+            let place = format!("bytes {from}-{to}/{total}");
+            let mut response = (StatusCode::PARTIAL_CONTENT, Body::from(part.to_vec())).into_response();
+            set_content_range(&mut response, &place);
+            response
+        }
+        Ok(_) => Body::from(bytes).into_response(),
+        Err(_) => {
+            let mut response = StatusCode::RANGE_NOT_SATISFIABLE.into_response();
+            set_content_range(&mut response, &format!("bytes */{total}"));
+            response
+        }
+    }
+}
+
+fn set_content_range(response: &mut Response, place: &str) {
+    if let Ok(place) = HeaderValue::try_from(place) {
+        response.headers_mut().insert(CONTENT_RANGE, place);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Bytes of chance that come again when a program is run again, and digests.
+use std::rc::Rc;
+
+use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray};
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use super::{host::Host, workspace::unpack};
+
+/// The numbers of `Math.random` are another sequence of the same seed.
+const BYTES: &[u8] = b"ringfence random bytes";
+
+/// An endless sequence of bytes, of which nobody learns the next from those before. Its seed has 64 bits: not for keys.
+#[derive(Debug, Default)]
+pub(super) struct RandomBytes {
+    seed: u64,
+    block: u64,
+    left: Vec<u8>,
+}
+
+impl RandomBytes {
+    pub(super) fn new(seed: u64) -> RandomBytes {
+        RandomBytes {
+            seed,
+            ..RandomBytes::default()
+        }
+    }
+
+    /// The next bytes.
+    pub(super) fn take(&mut self, count: usize) -> Vec<u8> {
+        while self.left.len() < count {
+            let block = Sha256::new()
+                .chain_update(BYTES)
+                .chain_update(self.seed.to_le_bytes())
+                .chain_update(self.block.to_le_bytes())
+                .finalize();
+            self.left.extend_from_slice(&block);
+            self.block += 1;
+        }
+        let rest = self.left.split_off(count);
+        std::mem::replace(&mut self.left, rest)
+    }
+}
+
+/// The natives behind `crypto`.
+pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+    let host = Rc::clone(host);
+    let random = move |ctx: Ctx<'js>, count: usize| -> Result<TypedArray<'js, u8>> {
+        TypedArray::new(ctx, host.random_bytes.borrow_mut().take(count))
+    };
+    native.set("randomBytes", Function::new(ctx.clone(), random)?)?;
+    native.set("digest", Function::new(ctx.clone(), digest)?)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands natives owned values")]
+fn digest(ctx: Ctx<'_>, name: String, base64: String) -> Result<TypedArray<'_, u8>> {
+    let bytes = unpack(&ctx, &base64)?;
+    let digest = match name.as_str() {
+        "SHA-1" => Sha1::digest(&bytes).to_vec(),
+        "SHA-256" => Sha256::digest(&bytes).to_vec(),
+        "SHA-384" => Sha384::digest(&bytes).to_vec(),
+        "SHA-512" => Sha512::digest(&bytes).to_vec(),
+        _ => return Err(Exception::throw_type(&ctx, "no such digest")),
+    };
+    TypedArray::new(ctx, digest)
+}
