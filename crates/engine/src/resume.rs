@@ -30,6 +30,15 @@ const AT_ONCE: u32 = 64;
 /// How often it is looked for those that are ready, whatever is heard.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// How long an execution may be between two processes, or between its wait and its going on: it is looked for again after each.
+const HANDED_OVER: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(25),
+    Duration::from_millis(75),
+    Duration::from_millis(150),
+    Duration::from_millis(300),
+];
+
 /// How often what nobody wants any more is looked for.
 const SWEEP: Duration = Duration::from_mins(1);
 
@@ -378,16 +387,18 @@ impl Engine {
 
     /// An execution that somebody asks for and that is not here: it goes on, if its process died and it can.
     pub(crate) async fn take_up(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Taken, WaitError> {
-        match self.take_up_left(who, id).await {
-            Err(WaitError::Elsewhere(_)) => {
-                // Whoever had it may be dead.
-                if let Err(error) = sweep::after_the_dead(&self.store).await {
-                    tracing::warn!(%error, "what a neighbour left could not be swept");
-                }
-                self.take_up_left(who, id).await
+        for pause in HANDED_OVER {
+            match self.take_up_left(who, id).await {
+                Err(WaitError::Elsewhere(_)) => {}
+                taken => return taken,
             }
-            taken => taken,
+            // Whoever had it may be dead, or may be about to write that it lets go of it.
+            if let Err(error) = sweep::after_the_dead(&self.store).await {
+                tracing::warn!(%error, "what a neighbour left could not be swept");
+            }
+            tokio::time::sleep(pause).await;
         }
+        self.take_up_left(who, id).await
     }
 
     async fn take_up_left(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Taken, WaitError> {

@@ -244,8 +244,8 @@ pub(crate) fn meant(telling: Telling, whose: Whose, value: &str) -> Option<Kind>
             (_, Whose::Peoples) => true,
             (Kind::Place, Whose::Reached) => looks_named(value),
             (_, Whose::Reached) => looks_named(value) && !named::is_body(value),
-            (Kind::Name, Whose::Mostly | Whose::Unsaid) => is_persons(value),
-            (_, Whose::Mostly | Whose::Unsaid | Whose::Things) => false,
+            (Kind::Name, Whose::Mostly | Whose::Nobodys | Whose::Unsaid) => is_persons(value),
+            (_, Whose::Mostly | Whose::Nobodys | Whose::Unsaid | Whose::Things) => false,
         },
     };
     good.then_some(telling.kind)
@@ -265,7 +265,7 @@ fn is_likely(kind: Kind, whose: Whose, value: &str) -> bool {
         }
         Kind::Name if whose == Whose::Peoples => true,
         Kind::Name => is_persons(value) || !things && named::is_titled(value),
-        Kind::Place | Kind::Organisation => !things && whose != Whose::Mostly,
+        Kind::Place | Kind::Organisation => !things && !matches!(whose, Whose::Mostly | Whose::Nobodys),
         Kind::Email
         | Kind::Iban
         | Kind::Ssn

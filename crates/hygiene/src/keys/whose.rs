@@ -11,6 +11,8 @@ use crate::lists::Lists;
 pub(crate) enum Whose {
     /// Nothing says: only what is plainly a person's name is one.
     Unsaid,
+    /// Nothing says, though other keys stand beside it: a town in such a row is no person's.
+    Nobodys,
     /// People's.
     Peoples,
     /// People's, or those of a shop or an office, which are reached in the same ways.
@@ -74,7 +76,7 @@ impl Whose {
             said if said & KEPT != 0 => Whose::Things,
             said if said & DONE != 0 || is(single, ROLES) => Whose::Mostly,
             // The page of any list, and of any thing's.
-            _ if single == "item" && self == Whose::Unsaid => Whose::Mostly,
+            _ if single == "item" && matches!(self, Whose::Unsaid | Whose::Nobodys) => Whose::Mostly,
             _ => self,
         }
     }
@@ -82,7 +84,10 @@ impl Whose {
     /// What keys beside a `name` say of it: what only people have outweighs any thing's.
     pub(crate) fn beside<'k>(self, keys: impl Iterator<Item = &'k str>) -> Whose {
         let (mut reached, mut often, mut thing) = (false, false, false);
+        let (mut others, mut named) = (0, false);
         for key in keys {
+            others += 1;
+            named |= telling(key).is_some_and(|telling| telling.kind == Kind::Name);
             match sibling(key) {
                 Some(Sibling::Person) => return Whose::Peoples,
                 Some(Sibling::Reached) => reached = true,
@@ -97,8 +102,10 @@ impl Whose {
             _ if reached && (often || thing) => Whose::Mostly,
             _ if reached => Whose::Reached,
             _ if thing => Whose::Things,
-            Whose::Unsaid if often => Whose::Mostly,
-            Whose::Unsaid | Whose::Reached | Whose::Mostly | Whose::Things => self,
+            Whose::Unsaid | Whose::Nobodys if often => Whose::Mostly,
+            Whose::Unsaid | Whose::Nobodys if others > 1 && !named => Whose::Nobodys,
+            Whose::Unsaid | Whose::Nobodys => Whose::Unsaid,
+            Whose::Reached | Whose::Mostly | Whose::Things => self,
         }
     }
 }
