@@ -246,6 +246,8 @@ fn values_of_things_are_no_secrets_addresses_or_numbers() {
         json!({"cell": "AB123"}),
         json!({"amount_cents": 1_299_900, "country": "Germany", "package": "requests"}),
         json!({"city": "Berlin", "temperature": 21}),
+        json!([{"city": "Bonn", "n": 1, "x": 0.5}, {"city": "Ulm", "n": 2, "x": null}]),
+        json!({"columns": ["city", "n"], "rows": [["Bonn", 1]]}),
         json!({"location": "Room 4", "region": "eu-west", "place": "top"}),
     ] {
         check(&value, &json!({}), &[]);

@@ -53,7 +53,7 @@ fn values_are_found_through_what_is_not_seen() {
             let found: Vec<_> = found.iter().map(|one| &text[one.start..one.end]).collect();
             assert_eq!(found, [value.as_str()], "{}", unseen.escape_unicode());
             let mut aliases = Aliases::new().unwrap();
-            let answer = json!({ "note": text, format!("ci{unseen}ty"): "oulu" });
+            let answer = json!({ "note": text, format!("sur{unseen}name"): "oulu" });
             let hidden = aliases.hide_json(&detector(), answer, &Hints::none());
             assert_eq!(hidden.counts.total(), 2, "{}", hidden.shown);
             let shown = hidden.shown["note"].as_str().unwrap();
