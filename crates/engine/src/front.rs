@@ -16,10 +16,11 @@ use crate::attempt::{Attempt, Company};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
+use crate::printed::News;
 use crate::refusal::Refusal;
 use crate::request::{Input, Out, Reader, RunCode, Source};
 use crate::resume::Taken;
-use crate::runs::{Ear, Ends, News, Part, Patience, Progress, Run, WaitError};
+use crate::runs::{Ear, Ends, OutputFrom, Part, Patience, Progress, Run, WaitError};
 use crate::session::{Called, Open, Place, Session};
 use crate::shown::{cleaned, limits};
 use crate::tidy::{Share, throw_away, trash_of};
@@ -115,16 +116,18 @@ impl Engine {
         id: ExecutionId,
         at_most: Duration,
     ) -> Result<Progress, WaitError> {
-        self.wait_until(who, id, at_most, Patience::End).await
+        self.wait_until(who, id, at_most, Patience::End, OutputFrom::LastAsked)
+            .await
     }
 
-    /// The same, where waiting for people is as good as an end.
+    /// The same, where waiting for people may be as good as an end, and all of the output may be wanted.
     pub async fn wait_until(
         self: &Arc<Self>,
         who: Principal,
         id: ExecutionId,
         at_most: Duration,
         patience: Patience,
+        from: OutputFrom,
     ) -> Result<Progress, WaitError> {
         let run = match self.runs.find(who, id) {
             Some(run) => run,
@@ -135,9 +138,9 @@ impl Engine {
         };
         let mut progress = run.wait(at_most, patience == Patience::People).await;
         if let Progress::Running(running) = &mut progress {
-            let (stdout, stderr) = run.news();
-            running.stdout = self.told(&run, stdout).await?;
-            running.stderr = self.told(&run, stderr).await?;
+            let look = run.look(from);
+            running.stdout = self.told(&run, look.stdout).await?;
+            running.stderr = self.told(&run, look.stderr).await?;
             running.approvals = self.inquiries(id).await?;
             let standing = self.store.recording_state(id).await;
             let standing = standing.map_err(|error| WaitError::Unread(error.to_string()))?;
@@ -148,7 +151,7 @@ impl Engine {
     }
 
     /// What clients may see of what a run printed.
-    async fn told(&self, run: &Run, news: News) -> Result<String, WaitError> {
+    pub(crate) async fn told(&self, run: &Run, news: News) -> Result<String, WaitError> {
         let unread = |error: ScreenError| WaitError::Unread(error.to_string());
         let (screen, session) = (&run.through.screen, run.through.session);
         let sight = screen.sight(&run.through.policy()).await.map_err(unread)?;

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use crate::approvals::Inquiry;
 use crate::error::RunError;
 use crate::execution::{ErrorReport, Execution};
+use crate::printed::{Look, OutputCursor, Printed};
 use crate::report;
 use crate::shown::{Through, Whole};
 use crate::words::{Live, Stream};
@@ -75,6 +76,15 @@ pub enum Patience {
     People,
 }
 
+/// Which part of what an execution printed is told while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFrom {
+    /// All of it.
+    Beginning,
+    /// What nobody was told who asked in this way.
+    LastAsked,
+}
+
 /// Where an execution stands.
 #[derive(Debug, Clone)]
 pub enum Progress {
@@ -93,9 +103,9 @@ pub struct Running {
     pub session_id: SessionId,
     /// `running`, or `waiting_approval` while it does nothing but wait for people.
     pub status: Status,
-    /// What it printed since it was last asked.
+    /// What it printed, or what is new of it.
     pub stdout: String,
-    /// What it printed as errors since.
+    /// What it printed as errors.
     pub stderr: String,
     /// How long it goes on.
     pub elapsed_ms: u64,
@@ -160,7 +170,10 @@ pub(crate) struct Run {
     principal: Principal,
     begun: Instant,
     ended: OnceLock<Instant>,
-    heard: Mutex<Heard>,
+    /// What it printed so far.
+    pub(crate) printed: Mutex<Printed>,
+    /// Whoever follows it hears that it printed, waits or goes on.
+    pub(crate) stirs: watch::Sender<()>,
     switch: watch::Sender<bool>,
     ending: watch::Sender<Option<Ending>>,
     /// Where its files are, if it made any.
@@ -177,44 +190,6 @@ pub(crate) struct Run {
     pub(crate) through: Through,
 }
 
-#[derive(Default)]
-struct Heard {
-    stdout: Printed,
-    stderr: Printed,
-}
-
-/// What was printed, and how much of it was told.
-#[derive(Default)]
-struct Printed {
-    bytes: Vec<u8>,
-    told: usize,
-}
-
-/// News of what an execution printed: all of it until here, and where what is new begins.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
-    pub(crate) text: String,
-    pub(crate) from: usize,
-}
-
-impl Printed {
-    /// Whole lines only: half a line may be half of what must not be seen.
-    fn news(&mut self) -> News {
-        let end = self
-            .bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if end <= self.told {
-            return News::default();
-        }
-        let lossy = |end: usize| String::from_utf8_lossy(self.bytes.get(..end).unwrap_or_default());
-        let (text, from) = (lossy(end).into_owned(), lossy(self.told).len());
-        self.told = end;
-        News { text, from }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -225,15 +200,18 @@ impl Run {
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        *lock(&self.heard) = Heard::default();
+        // Who sees the end sees all that was printed before it.
+        lock(&self.printed).end();
         lock(&self.place).take();
         self.ended.get_or_init(Instant::now);
         self.ending.send_replace(Some(ending));
+        self.stirs.send_replace(());
     }
 
     /// It does nothing but wait for people, for so long that it has no sandbox: others have its place.
     pub(crate) fn rest(&self) {
         self.waits.send_replace(true);
+        self.stirs.send_replace(());
         lock(&self.place).take();
     }
 
@@ -241,11 +219,14 @@ impl Run {
     pub(crate) fn stand(&self, why: Option<&str>) {
         *lock(&self.unrepeatable) = why.map(str::to_owned);
         self.waits.send_replace(true);
+        self.stirs.send_replace(());
     }
 
     /// It does something else again.
     pub(crate) fn stir(&self) {
-        self.waits.send_if_modified(std::mem::take);
+        if self.waits.send_if_modified(std::mem::take) {
+            self.stirs.send_replace(());
+        }
     }
 
     /// Says that it may go on.
@@ -268,6 +249,7 @@ impl Run {
             *lock(&self.place) = Some(place);
         }
         self.waits.send_replace(false);
+        self.stirs.send_replace(());
     }
 
     fn is_over(&self) -> bool {
@@ -321,10 +303,13 @@ impl Run {
         })
     }
 
-    /// What it printed since somebody asked last.
-    pub(crate) fn news(&self) -> (News, News) {
-        let mut heard = lock(&self.heard);
-        (heard.stdout.news(), heard.stderr.news())
+    /// What it printed: all of it, or what nobody was told yet.
+    pub(crate) fn look(&self, from: OutputFrom) -> Look {
+        let mut printed = lock(&self.printed);
+        match from {
+            OutputFrom::Beginning => printed.after(OutputCursor::default()),
+            OutputFrom::LastAsked => printed.untold(),
+        }
     }
 
     pub(crate) async fn over(&self) {
@@ -339,11 +324,8 @@ pub(crate) struct Ear(pub(crate) Arc<Run>);
 
 impl Live for Ear {
     fn see(&mut self, stream: Stream, bytes: &[u8]) {
-        let mut heard = lock(&self.0.heard);
-        match stream {
-            Stream::Stdout => heard.stdout.bytes.extend_from_slice(bytes),
-            Stream::Stderr => heard.stderr.bytes.extend_from_slice(bytes),
-        }
+        lock(&self.0.printed).add(stream, bytes);
+        self.0.stirs.send_replace(());
     }
 }
 
@@ -418,7 +400,8 @@ impl Runs {
             principal,
             begun: Instant::now(),
             ended: OnceLock::new(),
-            heard: Mutex::default(),
+            printed: Mutex::default(),
+            stirs: watch::Sender::new(()),
             switch,
             ending: watch::Sender::new(None),
             files,

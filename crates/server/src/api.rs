@@ -21,6 +21,7 @@ mod approvals;
 mod document;
 mod events;
 mod files;
+mod live;
 mod outputs;
 mod runs;
 mod sessions;
@@ -66,6 +67,7 @@ fn paths() -> Vec<Path> {
     let mut paths = runs::paths();
     paths.extend(files::paths());
     paths.extend(outputs::paths());
+    paths.extend(live::paths());
     paths.extend(sessions::paths());
     paths.extend(approvals::paths());
     paths.extend(skills::paths());

@@ -24,6 +24,7 @@ use crate::{EndpointOptions, api};
 
 pub(crate) mod auth;
 mod connection;
+mod cors;
 mod guard;
 mod hosts;
 mod limits;

@@ -12,7 +12,7 @@ const THOUGHT: usize = 400;
 const MOST: usize = 600;
 const MAIN: usize = 60;
 /// The conductor has a budget of its own, and no algorithm.
-const ENGINE: usize = 13_000;
+const ENGINE: usize = 13_800;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -71,25 +71,3 @@ fn results_and_files_weigh() {
         assert!(heavy.is_over(MOST));
     }
 }
-
-#[test]
-fn news_are_whole_lines_and_come_once() {
-    let mut printed = Printed::default();
-    printed.bytes.extend_from_slice(b"one\ntw");
-    assert_eq!(
-        printed.news(),
-        News {
-            text: "one\n".to_owned(),
-            from: 0
-        }
-    );
-    assert_eq!(printed.news(), News::default());
-    printed.bytes.extend_from_slice(b"o\n");
-    assert_eq!(
-        printed.news(),
-        News {
-            text: "one\ntwo\n".to_owned(),
-            from: 4
-        }
-    );
-}

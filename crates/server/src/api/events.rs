@@ -26,10 +26,10 @@ use crate::http::problem::Problem;
 /// Streams at once.
 pub(super) const MOST: usize = 64;
 /// A client hears something at least so often.
-const ALIVE: Duration = Duration::from_secs(15);
+pub(super) const ALIVE: Duration = Duration::from_secs(15);
 /// Owners of sessions that a stream remembers.
 const OWNERS: usize = 10_000;
-const LAST: &str = "last-event-id";
+pub(super) const LAST: &str = "last-event-id";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use ringfence_engine::kept::{Execution, Executions};
-use ringfence_engine::{Engine, ExecutionAnswer, Progress, RunError, Trace, WaitError};
+use ringfence_engine::{Engine, ExecutionAnswer, OutputFrom, Progress, RunError, Trace, WaitError};
 use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -152,7 +152,8 @@ async fn begin(
         id: Some(id),
     };
     let until = ringfence_engine::Patience::People;
-    let progress = api.engine.wait_until(caller.principal, id, wait, until).await;
+    let from = OutputFrom::Beginning;
+    let progress = api.engine.wait_until(caller.principal, id, wait, until, from).await;
     left.stayed();
     let mut response = answer(progress)?;
     if let Ok(place) = HeaderValue::try_from(format!("/api/v1/runs/{id}")) {
@@ -207,7 +208,7 @@ fn wrong(fault: Fault) -> Problem {
 }
 
 /// Nothing was begun, or nothing came of it.
-fn failed(error: &RunError) -> Problem {
+pub(super) fn failed(error: &RunError) -> Problem {
     let status = match error.code() {
         "server.closing" => StatusCode::SERVICE_UNAVAILABLE,
         "limit.runs" => StatusCode::TOO_MANY_REQUESTS,
@@ -234,7 +235,7 @@ async fn show(
     let id = parsed(&id)?;
     let wait = Patience::of(query, Duration::ZERO)?;
     let owner = api.owner(caller, id).await?;
-    answer(api.engine.wait(owner, id, wait).await)
+    answer(shown(&api, owner, id, wait).await)
 }
 
 async fn cancel(
@@ -245,7 +246,15 @@ async fn cancel(
     let id = parsed(&id)?;
     let owner = api.owner(caller, id).await?;
     api.engine.cancel(owner, id).await.map_err(|error| gone(&error))?;
-    answer(api.engine.wait(owner, id, WAIT).await)
+    answer(shown(&api, owner, id, WAIT).await)
+}
+
+/// Where a run stands, with all that it printed: reading takes nothing from other readers.
+async fn shown(api: &Api, owner: Principal, id: ExecutionId, wait: Duration) -> Result<Progress, WaitError> {
+    let until = ringfence_engine::Patience::End;
+    api.engine
+        .wait_until(owner, id, wait, until, OutputFrom::Beginning)
+        .await
 }
 
 impl Api {

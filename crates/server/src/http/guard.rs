@@ -16,6 +16,7 @@ use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::auth::{Caller, Gate, Need};
+use super::cors;
 use super::hosts::Hosts;
 use super::limits::{Accounts, Limits, Place};
 use super::metrics::Metrics;
@@ -49,9 +50,30 @@ impl Guard {
         }
     }
 
+    async fn answer(&self, request: Request, route: &str, is_listed: bool, next: Next) -> Response {
+        if let Err(problem) = self.hosts.check(request.uri(), request.headers()) {
+            return problem.into_response();
+        }
+        let preflight = is_listed.then(|| cors::preflight(request.method(), request.headers()));
+        if let Some(answer) = preflight.flatten() {
+            return answer;
+        }
+        match self.admit(request, route).await {
+            Ok(Admitted {
+                request,
+                caller,
+                weight,
+            }) => {
+                let response = next.run(request).await;
+                drop(weight);
+                hold(response, caller, &self.gate)
+            }
+            Err(problem) => problem.into_response(),
+        }
+    }
+
     /// Lets a request in, whole, or says why not.
     async fn admit(&self, request: Request, route: &str) -> Result<Admitted, Problem> {
-        self.hosts.check(request.uri(), request.headers())?;
         let need = Need::of(request.method(), route);
         if need == Need::Nothing {
             return Ok(Admitted {
@@ -147,19 +169,12 @@ pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, nex
         .extensions()
         .get::<MatchedPath>()
         .map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let mut response = match guard.admit(request, &route).await {
-        Ok(Admitted {
-            request,
-            caller,
-            weight,
-        }) => {
-            let response = next.run(request).await;
-            drop(weight);
-            hold(response, caller, &guard.gate)
-        }
-        Err(problem) => problem.into_response(),
-    };
+    let page = cors::listed(&guard.hosts, request.headers());
+    let mut response = guard.answer(request, &route, page.is_some(), next).await;
     let headers = response.headers_mut();
+    if let Some(origin) = page {
+        cors::allow(headers, origin);
+    }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers
         .entry(CACHE_CONTROL)

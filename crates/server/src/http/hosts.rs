@@ -89,6 +89,11 @@ impl Hosts {
         local.chain(self.origins.iter().cloned()).collect()
     }
 
+    /// Whether the operator listed this origin.
+    pub(crate) fn lists(&self, origin: &str) -> bool {
+        Origin::parse(origin).is_some_and(|origin| self.origins.contains(&origin.text()))
+    }
+
     fn may(&self, origin: &Origin) -> bool {
         LOOPBACK.contains(&origin.host.as_str()) || self.origins.contains(&origin.text())
     }

@@ -34,11 +34,12 @@ enum Last {
     Yes,
 }
 
+/// A problem, as JSON.
 #[derive(Serialize)]
-struct Body<'a> {
+pub(crate) struct Body<'a> {
     code: &'a str,
     message: &'a str,
-    hint: Option<&'a str>,
+    hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<&'a str>,
 }
@@ -94,19 +95,22 @@ impl Problem {
             "the server failed; its log says why",
         )
     }
+
+    /// What the client reads.
+    pub(crate) fn body(&self) -> Body<'_> {
+        Body {
+            code: &self.0.code,
+            message: &self.0.message,
+            hint: self.0.hint.as_deref().map(for_client),
+            rule: self.0.rule.as_deref(),
+        }
+    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let mut response = (self.0.status, Json(self.body())).into_response();
         let problem = *self.0;
-        let hint = problem.hint.as_deref().map(for_client);
-        let body = Body {
-            code: &problem.code,
-            message: &problem.message,
-            hint: hint.as_deref(),
-            rule: problem.rule.as_deref(),
-        };
-        let mut response = (problem.status, Json(body)).into_response();
         let headers = response.headers_mut();
         if let Some(after) = problem.retry {
             // Rounded up: who comes back too early is refused again.

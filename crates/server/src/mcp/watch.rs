@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Execution, Patience, Progress, Running};
+use ringfence_engine::{Execution, OutputFrom, Patience, Progress, Running};
 use ringfence_journal::{ApprovalId, ExecutionId, Principal, Status};
 use rmcp::model::{InputRequiredResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{RequestContext, RoleServer};
@@ -80,7 +80,7 @@ pub(super) async fn watch(
         let listens = stay.is_one_call || stay.forms.are_possible();
         let progress = tokio::select! {
             biased;
-            progress = engine.wait_until(who, id, step, patience) => progress?,
+            progress = engine.wait_until(who, id, step, patience, OutputFrom::LastAsked) => progress?,
             () = stay.forms.news(&mut words, id), if listens => engine.wait(who, id, Duration::ZERO).await?,
             () = context.ct.cancelled() => left_by_client(face, who, id, stay.leave).await?,
             () = face.gone.cancelled() => left_by_client(face, who, id, face.leave(id)).await?,

@@ -38,6 +38,41 @@ async fn a_name_that_is_not_ours_is_refused_on_every_path() {
 }
 
 #[tokio::test]
+async fn pages_of_listed_origins_may_read_and_no_others() {
+    let world = World::new().await;
+    let listed = "https://console.example.org";
+    let asks = |origin| [("Origin", origin), ("Access-Control-Request-Method", "POST")];
+    // A browser asks first, without a token.
+    let reply = send(world.address, "OPTIONS", "/api/v1/runs", &asks(listed), "").await;
+    assert_eq!(reply.status, 204);
+    assert_eq!(reply.header("access-control-allow-origin"), Some(listed));
+    assert_eq!(reply.header("vary"), Some("Origin"));
+    for header in ["Authorization", "Idempotency-Key", "Last-Event-ID", "Mcp-Session-Id"] {
+        let allowed = reply.header("access-control-allow-headers").unwrap();
+        assert!(allowed.split(", ").any(|one| one == header), "{header}: {allowed}");
+    }
+    // What follows is an ordinary request: it needs its token, and the page may read also why it was refused.
+    let reply = send(world.address, "POST", "/api/v1/runs", &[("Origin", listed)], "{}").await;
+    assert_eq!((reply.status, reply.code().as_str()), (401, "auth.missing"));
+    assert_eq!(reply.header("access-control-allow-origin"), Some(listed));
+    // A page of this machine is let in but may not read; any other is refused; nor is a method that no page asks about let in.
+    let local = "http://localhost:3000";
+    let reply = send(world.address, "OPTIONS", "/api/v1/runs", &asks(local), "").await;
+    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (401, None));
+    let reply = send(
+        world.address,
+        "OPTIONS",
+        "/api/v1/runs",
+        &asks("https://evil.example"),
+        "",
+    )
+    .await;
+    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (403, None));
+    let reply = send(world.address, "OPTIONS", "/api/v1/runs", &[("Origin", listed)], "").await;
+    assert_eq!(reply.status, 401);
+}
+
+#[tokio::test]
 async fn everything_but_health_and_metadata_needs_an_access_token() {
     let world = World::new().await;
     let paths = [

@@ -9,6 +9,7 @@ mod ending;
 mod events;
 mod greed;
 mod leftovers;
+mod live;
 mod rules;
 mod skills;
 mod wire;

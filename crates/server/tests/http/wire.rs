@@ -117,7 +117,13 @@ impl Events {
 
     /// The next event's number and data; none when the stream ends.
     pub(crate) async fn next(&mut self) -> Option<(u64, Value)> {
-        let mut id = 0;
+        let (_, id, data) = self.named().await?;
+        Some((if id.is_empty() { 0 } else { id.parse().unwrap() }, data))
+    }
+
+    /// The next event's name, id and data; none when the stream ends.
+    pub(crate) async fn named(&mut self) -> Option<(String, String, Value)> {
+        let (mut name, mut id) = (String::new(), String::new());
         loop {
             let mut line = String::new();
             let read = tokio::time::timeout(PATIENCE, self.lines.read_line(&mut line))
@@ -130,10 +136,12 @@ impl Events {
             if line == "0\r\n" {
                 return None;
             }
-            if let Some(number) = line.strip_prefix("id: ") {
-                id = number.trim().parse().unwrap();
+            if let Some(given) = line.strip_prefix("id: ") {
+                id = given.trim().to_owned();
+            } else if let Some(given) = line.strip_prefix("event: ") {
+                name = given.trim().to_owned();
             } else if let Some(data) = line.strip_prefix("data: ") {
-                return Some((id, serde_json::from_str(data).unwrap()));
+                return Some((name, id, serde_json::from_str(data).unwrap()));
             }
         }
     }

@@ -138,7 +138,12 @@ impl World {
         let app = App {
             engine: Arc::clone(&engine),
             auth,
-            hosts: Hosts::new(address, &["ringfence.example".to_owned()], &[]).unwrap(),
+            hosts: Hosts::new(
+                address,
+                &["ringfence.example".to_owned()],
+                &["https://console.example.org".to_owned()],
+            )
+            .unwrap(),
             limits,
             idle: Duration::from_mins(10),
         };

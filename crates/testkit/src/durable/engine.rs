@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use ringfence_engine::approvals::{self, Say};
-use ringfence_engine::{Ask, Engine, Front, Language, Patience, Program, Progress, Settings, Tools};
+use ringfence_engine::{Ask, Engine, Front, Language, OutputFrom, Patience, Program, Progress, Settings, Tools};
 use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, ExecutionId, Principal, Status};
 use ringfence_policy::{Ceiling, Draft};
@@ -88,7 +88,8 @@ impl Waiter {
         let id = self.begin(&program(calls, "structured")).await?;
         let begun = Instant::now();
         loop {
-            let progress = self.engine.wait_until(WHO, id, LONG, Patience::People).await;
+            let from = OutputFrom::LastAsked;
+            let progress = self.engine.wait_until(WHO, id, LONG, Patience::People, from).await;
             match progress.map_err(anyhow::Error::from)? {
                 Progress::Running(running) if running.status == Status::WaitingApproval => return Ok(id),
                 Progress::Running(_) => ensure!(begun.elapsed() < LONG, "it never waits"),

@@ -48,7 +48,7 @@ fn a_program_begins_small() {
 
 #[test]
 fn the_conductor_has_a_budget() {
-    let one = "//! x\n".repeat(260);
+    let one = "//! x\n".repeat(276);
     let paths: Vec<_> = (0..49)
         .map(|number| format!("crates/engine/src/part{number}.rs"))
         .collect();
@@ -60,6 +60,6 @@ fn the_conductor_has_a_budget() {
     let found: Vec<_> = check(&Tree::of(&files)).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
-        ["error[sizes]: crates/engine: 13001 lines in all; the conductor has at most 13000"]
+        ["error[sizes]: crates/engine: 13801 lines in all; the conductor has at most 13800"]
     );
 }

@@ -1,0 +1,56 @@
+//! What web pages of the operator's own origins may read: the headers of CORS, and the answer to a browser that asks first.
+//!
+//! Only origins in `listen.origins` get them. A page of this machine may ask, as before, but not read from elsewhere.
+
+use axum::response::{IntoResponse as _, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+use super::hosts::Hosts;
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
+const HEADERS: HeaderValue = HeaderValue::from_static(
+    "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, \
+     Mcp-Session-Id, Range, Traceparent, X-Request-Id",
+);
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "Content-Range, Idempotent-Replayed, Location, Mcp-Session-Id, Retry-After, WWW-Authenticate",
+);
+/// Browsers ask again after so many seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+/// A page of the public network that asks for an address of a private one.
+const REQUEST_PRIVATE: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// The origin of a request, where the operator listed it.
+pub(super) fn listed(hosts: &Hosts, headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let origin = origins.next().filter(|_| origins.next().is_none())?;
+    hosts.lists(origin.to_str().ok()?).then(|| origin.clone())
+}
+
+/// The answer to a browser that asks whether a page may send a request: it carries no token, and does nothing.
+pub(super) fn preflight(method: &Method, asked: &HeaderMap) -> Option<Response> {
+    if method != Method::OPTIONS || !asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+        return None;
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    if asked.contains_key(REQUEST_PRIVATE) {
+        headers.insert(ALLOW_PRIVATE, HeaderValue::from_static("true"));
+    }
+    Some(response)
+}
+
+/// Lets a page of this origin read an answer.
+pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+}
