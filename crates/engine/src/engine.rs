@@ -22,6 +22,7 @@ use crate::bells::Bells;
 use crate::discover::Discover;
 use crate::guest::Guests;
 use crate::host_work::HostWork;
+use crate::once::Keys;
 use crate::rules::Ruled;
 use crate::runs::Runs;
 use crate::session::{Session, Sessions};
@@ -125,6 +126,7 @@ pub struct Engine {
     pub(crate) bells: Bells,
     /// Held while a session that keeps files is looked for: of two requests, one finds what the other opened.
     pub(crate) reopening: tokio::sync::Mutex<()>,
+    pub(crate) keys: Keys,
     /// Held while an execution that had no process is taken up.
     pub(crate) taking: tokio::sync::Mutex<()>,
     pub(crate) standing: Standing,
@@ -208,6 +210,7 @@ impl Engine {
             budget,
             host_work: HostWork::default(),
             bells,
+            keys: Keys::default(),
             reopening: tokio::sync::Mutex::default(),
             taking: tokio::sync::Mutex::default(),
             standing,

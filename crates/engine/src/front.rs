@@ -36,11 +36,22 @@ impl Engine {
 
     /// Begins an execution. What is wrong with the request is its result.
     pub async fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
+        let execution = ExecutionId::generate()?;
+        self.begin_as(execution, who, ask).await?;
+        Ok(execution)
+    }
+
+    /// The same, with this id, which is new.
+    pub(crate) async fn begin_as(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        who: Principal,
+        ask: Ask,
+    ) -> Result<(), RunError> {
         let front = self.front()?;
         if self.is_closing() {
             return Err(RunError::Closed);
         }
-        let execution = ExecutionId::generate()?;
         let seat = Box::pin(self.seat(front, who, &ask)).await;
         let (mut session, seat) = match seat {
             Ok((policy, Seat::In(open, base))) => {
@@ -56,7 +67,7 @@ impl Engine {
         let (run, stop) = self.runs.add(execution, session.through(), who, files)?;
         let request = request(&session, ask, &run);
         self.set_off((run, stop), seat, session, request, Attempt::first());
-        Ok(execution)
+        Ok(())
     }
 
     /// Sees a run through to its end, beside everything else.

@@ -13,6 +13,7 @@ mod alias;
 mod approval;
 mod audit;
 mod check;
+mod claim;
 mod database;
 mod execution;
 mod home;
@@ -33,6 +34,7 @@ mod wake;
 mod workspace;
 mod writer;
 
+pub use claim::{Claim, Claimed};
 pub use execution::Executions;
 pub use home::close_to_others;
 pub use loss::{Accepted, Loss, accept_loss, check_journal_gone};

@@ -27,6 +27,7 @@ mod ahead;
 mod asking;
 mod batch;
 mod chain;
+mod claiming;
 mod command;
 mod fold;
 mod guard;
@@ -375,6 +376,8 @@ impl Writer {
             Command::Open { opening, .. } => opening.durable,
             // A person does not answer twice because the power failed.
             Command::Answer { .. } => true,
+            // Nor does a client's key begin a second run.
+            Command::Claim { .. } => true,
             Command::Change { .. }
             | Command::Alias { .. }
             | Command::Adopt { .. }

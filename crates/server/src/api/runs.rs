@@ -9,10 +9,10 @@ use axum::extract::{Extension, Path as Segment, Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use http::header::LOCATION;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use ringfence_engine::kept::{Execution, Executions};
-use ringfence_engine::{Engine, ExecutionAnswer, OutputFrom, Progress, RunError, Trace, WaitError};
-use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
+use ringfence_engine::{Engine, ExecutionAnswer, Once, OutputFrom, Progress, RunError, Trace, WaitError};
+use ringfence_journal::{ExecutionId, Hash, Principal, SessionId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -30,6 +30,11 @@ const WAIT: Duration = Duration::from_secs(45);
 
 /// The most characters of what a client says of itself.
 const CLAIM: usize = 200;
+
+/// What a client calls a request that it may send again, and how it is told that it was known.
+const KEY: &str = "idempotency-key";
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const LONGEST_KEY: usize = 255;
 
 /// A run in a list.
 #[derive(Debug, Serialize)]
@@ -107,6 +112,12 @@ fn waits(mut described: Value) -> Value {
 fn asks(mut described: Value) -> Value {
     let schema = json!({ "$ref": "#/components/schemas/RunAsk" });
     described["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    let key = json!({ "type": "string", "minLength": 1, "maxLength": LONGEST_KEY });
+    let parameter = json!({ "name": "Idempotency-Key", "in": "header", "schema": key, "description":
+        "the same key and body begin no second run for a day: they are answered with the first" });
+    if let Some(parameters) = described["parameters"].as_array_mut() {
+        parameters.push(parameter);
+    }
     described["responses"]["202"] = json!({ "description": "It goes on; `Location` says where to ask for it" });
     described
 }
@@ -142,24 +153,67 @@ async fn begin(
         Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
             .hint("send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}")
     })?;
+    let key = key(&headers)?;
+    let asked = Hash::of(Value::Object(given.clone()).to_string().as_bytes());
     let mut ask = crate::mcp::api_ask(given).map_err(wrong)?;
     ask.trace = Some(trace(&headers));
-    let begun = api.engine.begin(caller.principal, ask).await;
-    let id = begun.map_err(|error| failed(&error))?;
-    let left = Left {
-        engine: Arc::clone(&api.engine),
-        principal: caller.principal,
-        id: Some(id),
+    let Some(key) = key else {
+        let begun = api.engine.begin(caller.principal, ask).await;
+        let id = begun.map_err(|error| failed(&error))?;
+        let left = Left {
+            engine: Arc::clone(&api.engine),
+            principal: caller.principal,
+            id: Some(id),
+        };
+        let response = begun_run(&api, caller, id, wait).await;
+        left.stayed();
+        return response;
     };
+    // Whoever gave a key can ask again: the run goes on without its client.
+    let begun = api.engine.begin_once(caller.principal, ask, &key, asked).await;
+    match begun.map_err(|error| failed(&error))? {
+        Once::Begun(id) => begun_run(&api, caller, id, wait).await,
+        Once::Before(id) => {
+            let mut response = begun_run(&api, caller, id, wait).await?;
+            response
+                .headers_mut()
+                .insert(REPLAYED, HeaderValue::from_static("true"));
+            Ok(response)
+        }
+        Once::Otherwise(id) => Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "run.key",
+            format!("the key in `Idempotency-Key` began run `{id}`, which was asked for in other words"),
+        )
+        .hint("send the same request again, or use a new key for a new run")),
+    }
+}
+
+/// Where a run stands that a request asks for, after a while.
+async fn begun_run(api: &Api, caller: Caller, id: ExecutionId, wait: Duration) -> Result<Response, Problem> {
     let until = ringfence_engine::Patience::People;
     let from = OutputFrom::Beginning;
-    let progress = api.engine.wait_until(caller.principal, id, wait, until, from).await;
-    left.stayed();
-    let mut response = answer(progress)?;
+    let mut response = answer(api.engine.wait_until(caller.principal, id, wait, until, from).await)?;
     if let Ok(place) = HeaderValue::try_from(format!("/api/v1/runs/{id}")) {
         response.headers_mut().insert(LOCATION, place);
     }
     Ok(response)
+}
+
+/// The key that a client gave so that its request can be sent again.
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut given = headers.get_all(KEY).iter();
+    let Some(key) = given.next() else { return Ok(None) };
+    let text = key.to_str().ok().filter(|text| (1..=LONGEST_KEY).contains(&text.len()));
+    match text.filter(|_| given.next().is_none()) {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "api.key",
+            format!("`Idempotency-Key` is not one key of 1 to {LONGEST_KEY} characters of ASCII"),
+        )
+        .hint("send a UUID, a new one for each run")),
+    }
 }
 
 /// Ends a run whose client left before it heard of it.

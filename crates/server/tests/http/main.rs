@@ -10,6 +10,7 @@ mod events;
 mod greed;
 mod leftovers;
 mod live;
+mod once;
 mod rules;
 mod skills;
 mod wire;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 use super::chain::{self, Chain, SESSION_BYTES};
 use super::row::{digest, maybe, number, parsed};
 use super::sealing::Sealed;
-use super::{Answer, Command, Reply, asking, keeping, project, pruning, working};
+use super::{Answer, Command, Reply, asking, claiming, keeping, project, pruning, working};
 use crate::database::{Trouble, signed};
 use crate::prune::{Prune, Pruned};
 use crate::session::{AdoptError, Opening};
@@ -125,6 +125,7 @@ impl<'a> Batch<'a> {
                 answers,
             ),
             Command::Release { session, reply } => settle(reply, self.release(session), answers),
+            Command::Claim { claim, reply } => settle(reply, claiming::claim(self.connection, &claim), answers),
             Command::Keep { policy, json, reply } => {
                 settle(reply, project::keep(self.connection, &policy, &json).map(Ok), answers)
             }
@@ -387,6 +388,7 @@ pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
         Command::Spare { reply, .. } => answer(reply, Err(ended), answers),
         Command::Answer { reply, .. } => answer(reply, Err(ended), answers),
         Command::Settle { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Claim { reply, .. } => answer(reply, Err(ended), answers),
         Command::Stop { reply, .. } => answer(reply, Err(ended), answers),
         Command::Prune { reply, .. } => answer(reply, Err(ended), answers),
         Command::Close { .. } => {}

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::Ending;
 use crate::approval::{Answer, ApprovalState, Question, Told};
+use crate::claim::{Claim, Claimed};
 use crate::prune::{Prune, Pruned};
 use crate::recording::Recording;
 use crate::seal::SealError;
@@ -99,6 +100,8 @@ pub(crate) enum Command {
     },
     /// Leave a session to whoever wants it next.
     Release { session: SessionId, reply: Reply<()> },
+    /// Give a client's key to a run, unless it has one.
+    Claim { claim: Box<Claim>, reply: Reply<Claimed> },
     /// A policy is kept, by its digest.
     Keep {
         policy: PolicyRef,
@@ -137,6 +140,7 @@ impl Command {
             | Command::Park { .. }
             | Command::Counted { .. }
             | Command::Release { .. }
+            | Command::Claim { .. }
             | Command::Keep { .. }
             | Command::Stop { .. }
             | Command::Prune { .. }
