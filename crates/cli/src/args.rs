@@ -25,7 +25,8 @@ pub(crate) use journal::{
 pub(crate) use policy::{Check, Compare, Explain, Learn, PolicyCommand, Shown};
 pub(crate) use serve::Serve;
 pub(crate) use skills::{
-    SkillOwner, SkillWhich, SkillsCommand, SkillsExport, SkillsImport, SkillsList, SkillsRm, SkillsSave, SkillsShow,
+    SkillOwner, SkillWhich, SkillsCommand, SkillsExport, SkillsImport, SkillsList, SkillsRm, SkillsRun, SkillsSave,
+    SkillsShow,
 };
 pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 pub(crate) use tools::{
@@ -134,6 +135,7 @@ impl Command {
     pub(crate) fn shape(&self) -> Shape {
         match self {
             Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
+            Command::Skills(SkillsCommand::Run(run)) if run.place.json => Shape::Execution,
             Command::Run(_)
             | Command::Exec(_)
             | Command::Serve(_)

@@ -39,7 +39,7 @@ pub use execution::Executions;
 pub use home::close_to_others;
 pub use loss::{Accepted, Loss, accept_loss, check_journal_gone};
 pub use open::{OpenError, Store};
-pub use session::{AdoptError, Execution, IdKind, Opening, Session, Sessions};
+pub use session::{AdoptError, Execution, IdKind, LastRun, Opening, Session, Sessions};
 
 pub use approval::{Answer, Answered, Approval, ApprovalState, Approvals, Grounds, Question};
 pub use prune::{PruneError, Pruned, ago};

@@ -151,6 +151,19 @@ pub struct Execution {
     pub ended: Option<Timestamp>,
 }
 
+/// The run of a session that began last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastRun {
+    /// Its id.
+    pub execution_id: ExecutionId,
+    /// The file or program, as whoever began it calls it.
+    pub program: Option<String>,
+    /// The language, or `program`.
+    pub language: String,
+    /// Where it stands.
+    pub status: Status,
+}
+
 /// What an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdKind {
@@ -247,6 +260,38 @@ impl Store {
             .await
             .map_err(ReadError::Database)?;
         rows.iter().map(session).collect()
+    }
+
+    /// The run of a session that began last; skills that it called are not meant.
+    pub async fn last_run(&self, id: SessionId) -> Result<Option<LastRun>, ReadError> {
+        let mut reader = self.reader().await?;
+        let row = sqlx::query(
+            "SELECT id, session, language, status, started, ended FROM executions
+             WHERE session = ? AND parent IS NULL ORDER BY id DESC LIMIT 1",
+        )
+        .bind(id.to_string())
+        .fetch_optional(reader.connection()?)
+        .await
+        .map_err(ReadError::Database)?;
+        let Some(last) = row.as_ref().map(execution).transpose()? else {
+            return Ok(None);
+        };
+        let program: Option<Option<String>> = sqlx::query_scalar(
+            "SELECT json_extract(json, '$.program') FROM events WHERE session = ? AND json LIKE '%execution_started%'
+             AND json_extract(json, '$.execution') = ? AND json_extract(json, '$.kind') = 'execution_started'
+             ORDER BY seq DESC LIMIT 1",
+        )
+        .bind(id.to_string())
+        .bind(last.id.to_string())
+        .fetch_optional(reader.connection()?)
+        .await
+        .map_err(ReadError::Database)?;
+        Ok(Some(LastRun {
+            execution_id: last.id,
+            program: program.flatten(),
+            language: last.language,
+            status: last.status,
+        }))
     }
 
     /// The executions of a session, in order.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::Lang;
+use super::{Lang, Place};
 
 /// `skills`.
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,8 @@ pub(crate) enum SkillsCommand {
     Show(SkillsShow),
     /// Save a program, or what a past run ran, as the next version of a skill
     Save(SkillsSave),
+    /// Run a skill with an input, as a program of yours would call it
+    Run(Box<SkillsRun>),
     /// Remove a skill with all its versions
     Rm(SkillsRm),
     /// Take in a skill from a folder, `.tar.gz` or `.zip`
@@ -108,6 +110,18 @@ pub(crate) struct SkillsSave {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `skills run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SkillsRun {
+    /// The skill's name; yours comes before the team's
+    pub(crate) name: String,
+    /// Its input as JSON: a text, `@FILE`, or `-` for standard input
+    #[arg(value_name = "INPUT")]
+    pub(crate) input: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 /// `skills rm`.

@@ -27,9 +27,11 @@ use crate::settings::rules;
 use crate::settings::servers::{self, Chosen};
 use crate::signals::{Interrupt, PATIENCE, Wish};
 
+mod asking;
 mod inputs;
 mod waiting;
 
+use asking::Desk;
 pub(crate) use inputs::inputs;
 
 /// A program's source is text for an engine; data belongs into a file beside it.
@@ -107,6 +109,23 @@ pub(crate) async fn program(exec: Exec, settings: &Settings, printer: &Printer) 
     .await
 }
 
+/// A program of ours in a place of the user's.
+pub(crate) async fn source(
+    program: Program,
+    place: Place,
+    settings: &Settings,
+    printer: &Printer,
+) -> Result<ExitCode, Fault> {
+    Task {
+        program,
+        args: Vec::new(),
+        stdin: None,
+        place,
+    }
+    .run(settings, printer)
+    .await
+}
+
 struct Task {
     program: Program,
     args: Vec<String>,
@@ -138,6 +157,7 @@ impl Task {
         let engine = open(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
         let sight = sight_of(&place, &policy)?;
+        let desk = Desk::of(place.json, stdin.is_some());
         let request = RunCode {
             args,
             files,
@@ -150,11 +170,11 @@ impl Task {
             ..RunCode::new(policy, program)
         };
         let result = if place.json {
-            let execution = follow(&engine, request, &mut (), &interrupt, printer).await;
+            let execution = follow(&engine, request, &mut (), &interrupt, (desk, printer)).await;
             execution.map(|execution| (execution, false))
         } else {
             let mut screen = Screen::start(printer, interrupt.clone())?;
-            let execution = follow(&engine, request, &mut screen, &interrupt, printer).await;
+            let execution = follow(&engine, request, &mut screen, &interrupt, (desk, printer)).await;
             let shown = screen.finish();
             execution.and_then(|execution| Ok((execution, shown?)))
         };
@@ -313,12 +333,12 @@ pub(crate) async fn leave(engine: Engine) {
 }
 
 /// Runs `request`; a wish that it should end is repeated until it does, and what it waits for is said once.
-pub(crate) async fn follow(
+async fn follow(
     engine: &Engine,
     request: RunCode,
     live: &mut dyn ringfence_engine::Live,
     interrupt: &Interrupt,
-    printer: &Printer,
+    (mut desk, printer): (Desk, &Printer),
 ) -> Result<Execution, Fault> {
     let mut questions = engine.questions();
     let mut changes = Changes::of(engine);
@@ -333,11 +353,12 @@ pub(crate) async fn follow(
             never = changes.say(printer) => match never {},
             () = wished(interrupt) => engine.cancel_all(),
             word = questions.recv() => match word {
-                Ok(word) => printer.aside(&waiting::said(&word)),
+                Ok(word) => desk.hear(word, engine, printer).await,
                 Err(RecvError::Lagged(missed)) => printer.aside(&waiting::missed(missed)),
                 // The engine has the sender, and is here.
                 Err(RecvError::Closed) => {}
             },
+            line = desk.line() => desk.answer(&line, engine, printer).await,
         }
     }
 }

@@ -1,18 +1,19 @@
 //! `ringfence session`: list, show, stop, remove, run again.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ringfence_engine::Engine;
 use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, Status, Text};
-use ringfence_store::{Execution, Lease, Owner, Session, Sessions, Store, Target};
+use ringfence_store::{Execution, LastRun, Lease, Owner, ReadError, Session, Sessions, Store, Target};
 use serde_json::json;
 
 use super::{no_session, run, store};
 use crate::args::{List, SessionCommand, StopWhat};
 use crate::fault::{Fault, NOT_HELD, reason};
-use crate::print::{Printer, Style, count};
+use crate::print::{Printer, Style, count, escape};
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::servers::Chosen;
@@ -27,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 /// The width of what a list says of kept files.
 const WORKSPACE: usize = 24;
+/// The width of a program's name.
+const PROGRAM: usize = 20;
 
 /// Sends each to its own.
 pub(crate) async fn start(command: SessionCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -60,8 +63,9 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
         })
         .await;
     let waiting = standing::counts(&store).await;
+    let last = last_runs(&store, sessions.as_deref().unwrap_or_default()).await;
     store.leave().await;
-    let (sessions, waiting) = (sessions?, waiting?);
+    let (sessions, waiting, last) = (sessions?, waiting?, last?);
     let waits = |session: &Session| waiting.get(&session.id).copied().unwrap_or(0);
     if list.json {
         let rows: Vec<Row<'_>> = sessions
@@ -69,6 +73,7 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
             .map(|session| Row {
                 session,
                 waiting: waits(session),
+                last_run: last.get(&session.id),
             })
             .collect();
         printer.json(&rows)?;
@@ -80,11 +85,11 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
         });
     } else {
         printer.line(&format!(
-            "{:<28}  {:<6}  {:<20}  {:>4}  {:>7}  {:<WORKSPACE$}  POLICY",
-            "ID", "STATE", "OPENED", "RUNS", "WAITING", "WORKSPACE"
+            "{:<28}  {:<6}  {:<20}  {:>4}  {:<PROGRAM$}  {:<16}  {:>7}  {:<WORKSPACE$}  POLICY",
+            "ID", "STATE", "OPENED", "RUNS", "LAST PROGRAM", "ITS STATUS", "WAITING", "WORKSPACE"
         ))?;
         for session in &sessions {
-            printer.line(&row(session, waits(session), printer))?;
+            printer.line(&row(session, (last.get(&session.id), waits(session)), printer))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -97,9 +102,21 @@ struct Row<'a> {
     session: &'a Session,
     /// How many calls wait for a person.
     waiting: u64,
+    /// What began in it last.
+    last_run: Option<&'a LastRun>,
 }
 
-fn row(session: &Session, waiting: u64, printer: &Printer) -> String {
+async fn last_runs(store: &Store, sessions: &[Session]) -> Result<HashMap<SessionId, LastRun>, ReadError> {
+    let mut last = HashMap::new();
+    for session in sessions {
+        if let Some(run) = store.last_run(session.id).await? {
+            last.insert(session.id, run);
+        }
+    }
+    Ok(last)
+}
+
+fn row(session: &Session, (last, waiting): (Option<&LastRun>, u64), printer: &Printer) -> String {
     let opened = session.created.to_string();
     let opened = opened
         .split('.')
@@ -126,8 +143,12 @@ fn row(session: &Session, waiting: u64, printer: &Printer) -> String {
         Some(kept) => format!("{kept:<WORKSPACE$}"),
         None => printer.paint(&format!("{:<WORKSPACE$}", "-"), Style::Faint),
     };
+    let program = last.map_or("-", |last| last.program.as_deref().unwrap_or(&last.language));
+    let program: String = escape::text(program).replace(['\n', '\r', '\t'], " ");
+    let program: String = program.chars().take(PROGRAM).collect();
+    let status = last.map_or("-", |last| last.status.name());
     format!(
-        "{}  {state}  {opened:<20}  {:>4}  {waits}  {kept}  {}",
+        "{}  {state}  {opened:<20}  {:>4}  {program:<PROGRAM$}  {status:<16}  {waits}  {kept}  {}",
         session.id, session.executions, session.policy_name
     )
 }

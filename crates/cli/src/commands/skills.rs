@@ -15,6 +15,7 @@ use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, bytes, count, escape};
 use crate::settings::Settings;
 
+mod call;
 mod save;
 
 /// Sends each to its own.
@@ -23,6 +24,7 @@ pub(crate) async fn start(command: SkillsCommand, settings: &Settings, printer: 
         SkillsCommand::List(args) => list(&args, settings, printer),
         SkillsCommand::Show(args) => show(&args, settings, printer),
         SkillsCommand::Save(args) => save::save(args, settings, printer).await,
+        SkillsCommand::Run(args) => return call::run(*args, settings, printer).await,
         SkillsCommand::Rm(args) => remove(&args, settings, printer),
         SkillsCommand::Import(args) => import(&args, settings, printer),
         SkillsCommand::Export(args) => export(&args, settings, printer),

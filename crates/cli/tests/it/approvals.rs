@@ -1,11 +1,13 @@
 //! Calls that wait for a person: asked, answered from the command line, taken back, and gone on with after a crash.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
 use crate::setting::{Done, Setting, eventually, finish, wait};
@@ -169,6 +171,70 @@ fn a_call_waits_for_a_person_and_goes_on_as_if_nothing_had_happened() {
         "{shown:#}"
     );
     good(&setting.run(&["audit", "verify"]));
+}
+
+/// Runs the program at a terminal, and types `keys` at each question; answers how it ended and what the terminal showed.
+fn at_a_terminal(setting: &Setting, source: &str, keys: &[&str]) -> (Option<i32>, String) {
+    setting.write("main.ts", source);
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    unlockpt(&master).unwrap();
+    let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let args = ["run", "main.ts", "--servers", "servers.json", "--policy", "policy.yaml"];
+    let mut command = setting.command(&args);
+    let child = command.stdin(terminal()).stderr(terminal()).stdout(terminal()).spawn();
+    let mut child = child.unwrap();
+    drop(command);
+    let mut master = File::from(master);
+    let (mut shown, mut asked, mut piece) = (String::new(), 0, [0; 4096]);
+    // The terminal is gone when its last holder is: reading it fails then.
+    while let Ok(read @ 1..) = master.read(&mut piece) {
+        shown.push_str(&String::from_utf8_lossy(&piece[..read]));
+        while asked < shown.matches("[y/N]").count() {
+            master.write_all(keys[asked].as_bytes()).unwrap();
+            asked += 1;
+        }
+    }
+    (child.wait().unwrap().code(), shown)
+}
+
+#[test]
+fn whoever_runs_a_program_at_a_terminal_is_asked_right_there() {
+    let setting = setting();
+    let two = "const tell = (to: string) => tools.mail.send({ to }).then(() => 'yes', (error) => error.code);
+        [await tell('ann'), await tell('bob')].join(' and ')";
+    let (code, shown) = at_a_terminal(&setting, two, &["y\n", "\n"]);
+    assert_eq!(code, Some(0), "{shown}");
+    for words in [
+        "may it call `mail.send`",
+        "\"to\": \"ann\"",
+        "tools.rules[1]",
+        "was approved",
+        "was denied",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(shown.contains("yes and approval.denied"), "{shown}");
+    assert_eq!(sent(&setting), ["send ann"]);
+    let all = setting.json(&["approvals", "list", "--all", "--json"]);
+    assert_eq!(all[0]["answer"]["via"], "cli", "{all:#}");
+    // What a session called is seen without the journal.
+    let session = setting.json(&["session", "list", "--json"])[0].clone();
+    assert_eq!(
+        (&session["last_run"]["program"], &session["last_run"]["status"]),
+        (&json!("main.ts"), &json!("completed")),
+        "{session:#}"
+    );
+    let listed = setting.run(&["session", "list"]).stdout;
+    for word in ["LAST PROGRAM", "main.ts", "completed"] {
+        assert!(listed.contains(word), "{word}: {listed}");
+    }
+    let shown = setting
+        .run(&["session", "show", session["id"].as_str().unwrap()])
+        .stdout;
+    for words in ["call 1: mail.send ok", "call 2: mail.send refused, approval.denied"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
 }
 
 #[test]

@@ -111,6 +111,45 @@ fn a_program_is_saved_listed_shown_and_removed() {
 }
 
 #[test]
+fn a_skill_is_run_with_an_input() {
+    let setting = Setting::new();
+    saved(&setting);
+    let value = |args: &[&str]| setting.json(&[&["skills", "run", "add-one"], args, &["--json"]].concat());
+    let ran = value(&[r#"{"n": 4}"#]);
+    assert_eq!(
+        (&ran["status"], &ran["value"]),
+        (&json!("completed"), &json!(5)),
+        "{ran:#}"
+    );
+    assert_eq!(good(&setting.run(&["skills", "run", "add-one", r#"{"n": 1}"#])), "2\n");
+    setting.write("four.json", r#"{"n": 4, "__proto__": {"n": 1}}"#);
+    assert_eq!(value(&["@four.json"])["value"], 5);
+    // What does not fit is the skill's own answer; what cannot be read is said before anything runs.
+    let wrong = setting.run(&["skills", "run", "add-one", r#"{"n": "four"}"#, "--json"]);
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    assert!(wrong.stdout.contains("tool.arguments"), "{wrong:?}");
+    let usage = setting.run(&["skills", "run", "add-one", "{n: 4}"]);
+    assert_eq!(usage.code, Some(2), "{usage:?}");
+    assert!(
+        usage.stderr.contains("no JSON") && usage.stderr.contains("@input.json"),
+        "{usage:?}"
+    );
+    refused(&setting, &["skills", "run", "add-two"], "add-two");
+}
+
+#[test]
+fn a_function_that_was_run_becomes_a_skill() {
+    let setting = Setting::new();
+    setting.write("add.ts", PROGRAM);
+    let ran = setting.json(&["run", "add.ts", "--json"]);
+    assert_eq!(ran["status"], "completed", "{ran:#}");
+    let id = ran["execution_id"].as_str().unwrap();
+    let save = ["skills", "save", "add", "--from-run", id, "--description", "Adds one."];
+    good(&setting.run(&save));
+    assert_eq!(good(&setting.run(&["skills", "run", "add", r#"{"n": 6}"#])), "7\n");
+}
+
+#[test]
 fn a_skill_goes_to_another_machine_as_a_folder_or_an_archive() {
     let (here, there) = (Setting::new(), Setting::new());
     saved(&here);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ringfence_journal::{Enforcement, Event, ExecutionSummary, Record, SessionId, SessionSummary};
+use ringfence_journal::{CallSummary, Enforcement, Event, ExecutionSummary, Record, SessionId, SessionSummary};
 use ringfence_store::{Session, Store, Workspace};
 
 use super::standing::Standing;
@@ -11,7 +11,7 @@ use crate::args::Show;
 use crate::commands::{no_session, store};
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::event::{by, place};
-use crate::print::{Printer, bytes};
+use crate::print::{Printer, bytes, count};
 use crate::settings::Settings;
 
 pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -123,6 +123,33 @@ fn words(summary: &SessionSummary, standing: &Standing, kept: Option<String>) ->
     lines.join("\n")
 }
 
+/// Calls that are listed; `--json` has all of them.
+const MOST_CALLS: usize = 100;
+
+/// What tools were called, and how that went.
+fn calls(calls: &[CallSummary]) -> Vec<String> {
+    let mut lines: Vec<String> = calls
+        .iter()
+        .take(MOST_CALLS)
+        .map(|call| {
+            let error = call
+                .error
+                .as_ref()
+                .map_or_else(String::new, |error| format!(", {error}"));
+            let (number, tool, outcome) = (call.number, &call.tool, call.outcome.name());
+            format!(
+                "  call {number}: {tool} {outcome}{error}, {} ms{}",
+                call.duration_ms,
+                by(call.rule.as_str())
+            )
+        })
+        .collect();
+    if let Some(more) = calls.len().checked_sub(MOST_CALLS).filter(|more| *more > 0) {
+        lines.push(format!("  {} more", count(more as u64, "call")));
+    }
+    lines
+}
+
 fn reason(summary: &SessionSummary) -> String {
     summary
         .reason
@@ -166,6 +193,7 @@ fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
             .iter()
             .map(|one| format!("  refused {} `{}`: `{}`", one.kind, one.detail, one.rule)),
     );
+    lines.extend(calls(&execution.calls));
     lines.extend(execution.egress.iter().map(|one| {
         let status = one.status.map_or_else(String::new, |status| format!(" {status}"));
         let (outcome, rule) = (one.outcome.name(), &one.rule);
