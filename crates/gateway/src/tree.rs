@@ -9,12 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub const MAX_TREE: usize = 256 << 20;
 /// A text whose tree is never large.
 const SMALL_TEXT: usize = 16 * 1024;
-/// What the smallest object takes: a map that keeps the order of its keys, with room for a few.
+/// What the smallest object takes: a node of the map has room for eleven members.
 const OBJECT: usize = 640;
-/// What the smallest list takes: room for four.
-const LIST: usize = 320;
+/// What the smallest list takes.
+const LIST: usize = 128;
 /// What one more member or element takes, and the room that is made ahead for it.
-const PART: usize = 160;
+const PART: usize = 64;
 /// Memory is counted in so many bytes.
 const UNIT: usize = 1024;
 

@@ -154,10 +154,7 @@ async fn begin(
             .hint("send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}")
     })?;
     let key = key(&headers)?;
-    // The same request, whatever the order of its keys.
-    let mut asked = Value::Object(given.clone());
-    asked.sort_all_objects();
-    let asked = Hash::of(asked.to_string().as_bytes());
+    let asked = Hash::of(Value::Object(given.clone()).to_string().as_bytes());
     let mut ask = crate::mcp::api_ask(given).map_err(wrong)?;
     ask.trace = Some(trace(&headers));
     let Some(key) = key else {

@@ -142,7 +142,7 @@ async fn save_one(
     let is_team = given.get("scope").is_some_and(|scope| scope == "team");
     if is_team {
         for_operators(caller)?;
-        given.shift_remove("scope");
+        given.remove("scope");
     }
     let mut new = skills::wanted(Some(given)).map_err(wrong)?;
     if is_team {
