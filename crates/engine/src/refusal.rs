@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use ringfence_policy::{AllowedPrograms, Policy};
+
+use crate::request::Program;
+
 /// A refusal, with the rule that refuses and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -13,6 +17,26 @@ pub struct Refusal {
     pub rule: String,
     /// What to do next.
     pub hint: Option<String>,
+}
+
+impl Refusal {
+    /// Why a policy does not let a program start, where it lets only code on the engines run.
+    pub(crate) fn of_program(policy: &Policy, program: &Program) -> Option<Refusal> {
+        let what = match program {
+            Program::Code { .. } | Program::Function { .. } => return None,
+            Program::Shell { .. } => "a shell script",
+            Program::Named(_) => "a program",
+        };
+        (policy.limits().programs == AllowedPrograms::None).then(|| Refusal {
+            code: "policy.programs",
+            message: format!("`proc.programs` is none: {what} is not run, only code on the engines"),
+            rule: "proc.programs".to_owned(),
+            hint: Some(
+                "write it in TypeScript, JavaScript or Python, or use a policy with `proc.programs: all`, such as `level-2`"
+                    .to_owned(),
+            ),
+        })
+    }
 }
 
 impl fmt::Display for Refusal {

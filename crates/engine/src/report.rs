@@ -152,8 +152,8 @@ pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
     Refusal {
         code: "policy.mount",
         message,
-        rule: error.rule().to_owned(),
-        hint: Some(error.hint().to_owned()),
+        rule: error.rule(),
+        hint: Some(error.hint()),
     }
 }
 

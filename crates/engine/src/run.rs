@@ -4,13 +4,11 @@
 //! does, its sandbox ends, its output is cut to the limit, and the answer says what held each rule.
 
 use std::collections::BTreeMap;
-use std::fs::FileType;
-use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
-use ringfence_policy::{Access, Fs, PiiMode, Policy, RelPath, Secrets};
+use ringfence_policy::{PiiMode, Policy, Secrets};
 use ringfence_sandbox::{
     Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict,
 };
@@ -60,6 +58,9 @@ impl Engine {
         mut attempt: Attempt,
         company: &mut Company<'_>,
     ) -> Result<Execution, RunError> {
+        if let Some(refusal) = Refusal::of_program(&session.policy, &request.program) {
+            return self.refuse(session, refusal).await;
+        }
         let spec = match self.spec(&session.policy, Disk::passing(&session.folders), request.require_hard) {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
@@ -360,9 +361,6 @@ impl Engine {
             user: disk.kept.and_then(|kept| kept.user),
         };
         let spec = Spec::new(policy, &options).map_err(|error| report::cannot_place(&error))?;
-        if let Some(refusal) = below_read_only(policy.fs()) {
-            return Err(refusal);
-        }
         let soft = self.native.soft_rules(&spec);
         match (require_hard, soft.first()) {
             (true, Some(first)) => Err(Refusal {
@@ -449,52 +447,6 @@ fn missed(skipped: &Skipped, by_name: &[SkipReason]) -> Skipped {
         missed.add_many(&left.first, reason, left.count);
     }
     missed
-}
-
-/// A place below a read-only one that its host folder has no room for: nothing can be made there.
-fn below_read_only(fs: &Fs) -> Option<Refusal> {
-    fs.mounts.iter().find_map(|mount| {
-        let around = fs.mounts.iter().filter_map(|outer| {
-            let rest = mount.path.below(&outer.path).flatten()?;
-            Some((outer, rest))
-        });
-        let (outer, rest) = around.max_by_key(|(outer, _)| outer.path.as_str().len())?;
-        let shown = outer.from.as_deref().filter(|_| outer.access == Access::Read)?;
-        let is_folder = mount.from.as_deref().is_none_or(Path::is_dir);
-        if has(shown, &rest, is_folder) {
-            return None;
-        }
-        let kind = if is_folder { "folder" } else { "plain file" };
-        Some(Refusal {
-            code: "policy.mount",
-            message: format!(
-                "`{}` lies below `{}`, which is read-only and has no {kind} `{rest}` to put it on",
-                mount.path, outer.path
-            ),
-            rule: format!("fs.mounts[{}]", mount.path),
-            hint: Some(format!(
-                "mount it beside `{}`, or make the {kind} in the host's first",
-                outer.path
-            )),
-        })
-    })
-}
-
-/// Whether a host folder has a folder, or a plain file, at a path that no link is a part of.
-fn has(folder: &Path, path: &RelPath, is_folder: bool) -> bool {
-    let mut place = folder.to_owned();
-    let mut found: Option<FileType> = None;
-    for segment in path.segments() {
-        place.push(segment);
-        let Ok(next) = std::fs::symlink_metadata(&place) else {
-            return false;
-        };
-        if found.is_some_and(|outer| !outer.is_dir()) {
-            return false;
-        }
-        found = Some(next.file_type());
-    }
-    found.is_some_and(|kind| if is_folder { kind.is_dir() } else { kind.is_file() })
 }
 
 /// How a rule that is only watched here could be held hard.

@@ -63,6 +63,9 @@ impl Engine {
         if let Some(refusal) = self.open_if_new(open, &session, &mut place).await? {
             return self.refuse(session.elsewhere()?, refusal).await;
         }
+        if let Some(refusal) = Refusal::of_program(&session.policy, &request.program) {
+            return self.no_turn(&session, refusal).await;
+        }
         if attempt.is_first() {
             let found = Box::pin(self.type_errors(&session, &request.program)).await;
             if !found.is_empty() {

@@ -255,6 +255,9 @@ pub enum RunError {
     /// A network for a place that has none.
     #[error("the place was made without a network")]
     NoNetwork,
+    /// A program or a script for a place whose policy has `proc.programs: none`.
+    #[error("the place runs code on the engines only: `proc.programs` is none")]
+    NoPrograms,
     /// No Python on this host.
     #[error("there is no Python on this machine")]
     NoPython,

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringfence_jail::cgroup::{Claim, Controller, Group, GroupError, Machine};
 use ringfence_jail::{Ids, Launcher, Limits, Plan, Program};
+use ringfence_policy::AllowedPrograms;
 use tokio::sync::oneshot;
 
 use crate::control::{Control, ControlError};
@@ -145,6 +146,8 @@ impl Native {
             ("proc.output", Mechanism::Watch),
         ]
         .into_iter()
+        // The filters of the engines let no code start a program, and the host starts none.
+        .chain((spec.limits.programs == AllowedPrograms::None).then_some(("proc.programs", Mechanism::Seccomp)))
         .map(|(rule, by)| Enforced { rule, by })
         .collect()
     }

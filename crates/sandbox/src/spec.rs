@@ -1,5 +1,6 @@
 //! What a sandbox is to be, compiled from a policy: the same spec gives the same place.
 
+mod below;
 mod error;
 
 use std::fs;
@@ -186,6 +187,7 @@ impl Spec {
             spec.add_writable(NETWORK_PLACE, NETWORK_BYTES, WritableKind::Memory);
         }
         spec.writable.sort_by_key(|place| place.path != "/workspace");
+        below::check(policy.fs())?;
         spec.digest = spec.digest_of(policy, options);
         Ok(spec)
     }

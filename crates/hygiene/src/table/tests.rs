@@ -108,7 +108,10 @@ fn drawn_tables_are_read() {
         "+------+------+\n| user | city |\n+------+------+\n|    1 | Oulu |\n+------+------+\n",
         &[("place", "Oulu")],
     );
-    check(" user | city \n------+------\n    1 | Oulu\n(1 row)\n", &[("place", "Oulu")]);
+    check(
+        " user | city \n------+------\n    1 | Oulu\n(1 row)\n",
+        &[("place", "Oulu")],
+    );
 }
 
 #[test]

@@ -420,3 +420,35 @@ async fn a_draft_that_nothing_could_start_under_is_refused_by_its_key() {
     assert_eq!(error["code"], "files.in", "{error}");
     assert!(error["hint"].as_str().unwrap().contains("a name of its own"), "{error}");
 }
+
+#[tokio::test]
+async fn a_policy_without_programs_runs_code_and_refuses_shell_on_every_way_in() {
+    let setting = Setting::without_programs().await;
+    let mut client = setting.client().await;
+    let refused = json!({ "code": "policy.programs", "rule": "proc.programs" });
+    let check = |result: &Value, expected: &Value| {
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(
+            &json!({ "code": error["code"], "rule": error["rule"] }),
+            expected,
+            "{result}"
+        );
+        assert!(error["hint"].is_string(), "{error}");
+    };
+    let shell = json!({ "language": "shell", "code": "echo started" });
+    check(&client.call("sandboxed_code_run", shell).await, &refused);
+    let code = json!({ "language": "js", "code": "1 + 1", "session_id": "mine" });
+    let result = client.call("sandboxed_code_run", code).await;
+    assert_eq!(result["structuredContent"]["value"], 2, "{result}");
+    let again = json!({ "language": "shell", "code": "echo started", "session_id": "mine" });
+    check(&client.call("sandboxed_code_run", again).await, &refused);
+    // The policy in force is the ceiling of requests.
+    let more =
+        json!({ "language": "shell", "code": "echo started", "sandbox_policy": { "proc": { "programs": "all" } } });
+    let above = json!({ "code": "policy.ceiling", "rule": "proc.programs" });
+    check(&client.call("sandboxed_code_run", more).await, &above);
+    // A session that refused goes on.
+    let code = json!({ "language": "js", "code": "2 + 2", "session_id": "mine" });
+    let result = client.call("sandboxed_code_run", code).await;
+    assert_eq!(result["structuredContent"]["value"], 4, "{result}");
+}
