@@ -9,9 +9,7 @@ use std::sync::Arc;
 use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{PiiMode, Policy, Secrets};
-use ringfence_sandbox::{
-    Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict,
-};
+use ringfence_sandbox::{Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Spec, Task, Verdict};
 
 use crate::asker::{Asker, Code};
 use crate::attempt::{Attempt, AttemptKind, Company, Over, Ran};
@@ -39,7 +37,8 @@ impl Engine {
             return Box::pin(self.run_kept(request, live)).await;
         }
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let (_switch, mut stop) = self.switch(ids.0);
+        let (_switch, stop) = self.switch(ids.0);
+        let mut stop = stop.within(request.timeout);
         let (principal, policy) = (self.settings.principal, Arc::clone(&request.policy));
         let session = Session {
             past: Arc::new(self.tenants.past(principal)),
@@ -108,7 +107,7 @@ impl Engine {
             let turn = match self.turn_of(session, spec, attempt, company).await? {
                 Turn::Taken(turn) => turn,
                 Turn::Full(refusal) => return self.refuse(session.clone(), refusal).await,
-                Turn::Cancelled => return self.given_up(session, attempt, Some("done")).await,
+                Turn::Cancelled => return self.given_up(session, attempt, company.stop, Some("done")).await,
             };
             let ran = self.in_a_new_place(session, spec, request, attempt, company).await;
             drop(turn);
@@ -117,7 +116,7 @@ impl Engine {
                     if self.hold_off(session, &mut tries, &error, company).await? {
                         continue;
                     }
-                    return self.given_up(session, attempt, Some("done")).await;
+                    return self.given_up(session, attempt, company.stop, Some("done")).await;
                 }
                 ran => ran?,
             };
@@ -129,7 +128,7 @@ impl Engine {
                         // As they were, not as they are by now.
                         request.files = files;
                     }
-                    None => return self.given_up(session, attempt, Some("done")).await,
+                    None => return self.given_up(session, attempt, company.stop, Some("done")).await,
                 },
             }
         }
@@ -367,7 +366,7 @@ impl Engine {
                 code: "policy.soft",
                 message: format!("`{}` can only be held by {} here", first.rule, first.by.name()),
                 rule: first.rule.to_owned(),
-                hint: Some(hard_hint(first.rule).to_owned()),
+                hint: Some(first.hard_hint().to_owned()),
             }),
             _ => Ok(Arc::new(spec)),
         }
@@ -408,12 +407,10 @@ impl Engine {
         match &request.out {
             Out::Folder { .. } => {}
             Out::Kept(_) => {
-                collected.skipped = missed(
-                    &collected.skipped,
-                    &[SkipReason::Name, SkipReason::NotUtf8, SkipReason::Denied],
-                );
+                let by_name = [SkipReason::Name, SkipReason::NotUtf8, SkipReason::Denied];
+                collected.skipped = collected.skipped.missed(&by_name);
             }
-            Out::Nowhere => collected.skipped = missed(&collected.skipped, &[SkipReason::Name, SkipReason::NotUtf8]),
+            Out::Nowhere => collected.skipped = collected.skipped.missed(&[SkipReason::Name, SkipReason::NotUtf8]),
         }
         self.record_withheld(session, report::withheld(&collected)).await?;
         let to = match &request.out {
@@ -436,25 +433,6 @@ impl Engine {
             self.reveal_files(session, &written, to.0).await?;
         }
         Ok(collected)
-    }
-}
-
-/// What is missed of files left behind where nobody asked for all of them: what a bound of the host's own work kept, and what its
-/// name kept. Links and devices never leave, and are missed by nobody.
-fn missed(skipped: &Skipped, by_name: &[SkipReason]) -> Skipped {
-    let mut missed = skipped.clone().limits_only();
-    for (reason, left) in skipped.counts().filter(|(reason, _)| by_name.contains(reason)) {
-        missed.add_many(&left.first, reason, left.count);
-    }
-    missed
-}
-
-/// How a rule that is only watched here could be held hard.
-fn hard_hint(rule: &str) -> &'static str {
-    if rule == "fs.mounts.quota" {
-        "give places at most 256MiB and keep none: those are memory with a hard size; or run without `--require-hard`"
-    } else {
-        "run without `--require-hard`, or where control groups can be written: `ringfence doctor`"
     }
 }
 

@@ -147,6 +147,17 @@ pub struct Enforced {
     pub by: Mechanism,
 }
 
+impl Enforced {
+    /// How a rule that is only watched here could be held hard.
+    pub fn hard_hint(&self) -> &'static str {
+        if self.rule == "fs.mounts.quota" {
+            "give places at most 256MiB and keep none: those are memory with a hard size; or run without `--require-hard`"
+        } else {
+            "run without `--require-hard`, or where control groups can be written: `ringfence doctor`"
+        }
+    }
+}
+
 impl Spec {
     /// Compiles `policy`; looks at the host folders it names.
     pub fn new(policy: &Policy, options: &Options) -> Result<Spec, SpecError> {

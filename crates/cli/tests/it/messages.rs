@@ -74,7 +74,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (
             &["run", "a.ts", "--timeout", "soon"],
             126,
-            "rule: proc.wall_timeout\nhint: write it like `--timeout 30s`",
+            "rule: timeout\nhint: write it like `--timeout 30s`",
         ),
         (
             &["run", "a.ts", "--policy", "nope.yaml"],

@@ -80,12 +80,15 @@ pub(super) fn goes_on(running: Running) -> CallToolResult {
         Some(waits) => format!("{waits}; call wait_run with execution_id {id} later, and do not run the program again"),
         None => format!("it goes on: call wait_run with execution_id {id}, or with cancel true to kill it"),
     };
+    let queued = running.waits_behind.map(|ahead| {
+        format!("it waits behind execution {ahead}: a session runs one at a time; wait for that one, cancel it, or use another session_id")
+    });
     let tied = running
         .unrepeatable
         .as_deref()
         .filter(|_| !running.approvals.is_empty());
     let tied = tied.map(|why| format!("it keeps its sandbox while it waits, and is lost if this server ends: {why}"));
-    let notices: Vec<String> = std::iter::once(hint).chain(tied).collect();
+    let notices: Vec<String> = std::iter::once(hint).chain(queued).chain(tied).collect();
     let asked = running.approvals.iter().take(MOST_ASKED);
     let asked: Vec<_> = asked
         .map(|asked| json!({ "id": asked.id, "tool": asked.tool, "rule": asked.rule, "expires": asked.expires }))
@@ -109,6 +112,9 @@ pub(super) fn goes_on(running: Running) -> CallToolResult {
     }
     if let Some(why) = running.unrepeatable {
         fields.insert("unrepeatable".to_owned(), Value::String(why));
+    }
+    if let Some(ahead) = running.waits_behind {
+        fields.insert("waits_behind".to_owned(), json!(ahead));
     }
     shown(id, fields, false, cut::ANSWER)
 }

@@ -52,7 +52,7 @@ async fn every_language_runs_and_shell_stands_in_for_a_shell() {
         json!([2, 4])
     );
     assert_eq!(client.run("py", "sum(range(5))").await["value"], 10);
-    let shell = client.run("bash", "echo out; echo err >&2; exit 3").await;
+    let shell = client.run("sh", "echo out; echo err >&2; exit 3").await;
     assert_eq!(shell["status"], "failed");
     assert_eq!(
         (&shell["stdout"], &shell["stderr"], &shell["exit_code"]),
