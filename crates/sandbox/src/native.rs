@@ -154,8 +154,8 @@ impl Native {
 
     /// The rules of `spec` that are only watched, or held for each process alone: what `--require-hard` refuses.
     pub fn soft_rules(&self, spec: &Spec) -> Vec<Enforced> {
-        let hard_by_nature = |rule| ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule);
-        let soft = |one: &Enforced| matches!(one.by, Mechanism::Watch | Mechanism::Rlimit) && !hard_by_nature(one.rule);
+        let soft =
+            |one: &Enforced| matches!(one.by, Mechanism::Watch | Mechanism::Rlimit) && !is_hard_by_nature(one.rule);
         self.enforcement(spec).into_iter().filter(soft).collect()
     }
 
@@ -223,6 +223,11 @@ impl Native {
             handles: spec.writable.iter().map(|place| place.path.clone()).collect(),
         })
     }
+}
+
+/// Whether a rule is as hard as it can be where it is watched, or held for each process alone.
+pub fn is_hard_by_nature(rule: &str) -> bool {
+    ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule)
 }
 
 /// A folder on disk for a writable place, owned by the sandbox's user, who may have shut it before.

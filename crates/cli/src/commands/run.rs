@@ -20,6 +20,7 @@ use crate::commands::policy::Lesson;
 use crate::fault::{self, Fault, reason};
 use crate::print::Printer;
 use crate::print::execution::Around;
+use crate::print::hint::for_terminal;
 use crate::print::live::Screen;
 use crate::settings::Settings;
 use crate::settings::config::Config;
@@ -170,7 +171,7 @@ impl Task {
         if place.json {
             let learnt = lesson.as_ref().filter(|_| file.is_none()).map(Lesson::to_json);
             printer.json(&Shown {
-                execution: ExecutionAnswer::from(&execution),
+                execution: ExecutionAnswer::from(&execution).with_hint_in(for_terminal),
                 learnt,
             })?;
             printer.truncation(&execution, output_limit);

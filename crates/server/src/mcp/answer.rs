@@ -50,6 +50,7 @@ pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution
     if let Some(error) = object.get_mut("error") {
         tell_client(error);
     }
+    only_soft_rules(&mut object);
     let is_error = execution.status != Status::Completed;
     let id = execution.execution_id;
     if let Some(whole) = &execution.whole {
@@ -59,6 +60,20 @@ pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution
     let mut answer = shown(id, object, is_error, most);
     images::add(engine, who, execution, &mut answer).await;
     Ok(answer)
+}
+
+/// Leaves of `enforcement` what is only watched here, or held for each process alone: what is held hard is the rule, and costs every
+/// answer. The whole is a resource of the run.
+fn only_soft_rules(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(held)) = object.get_mut("enforcement") {
+        let is_soft = |one: &Value| one["by"] == "watch" || one["by"] == "rlimit";
+        held.retain(|one| {
+            is_soft(one)
+                && one["rule"]
+                    .as_str()
+                    .is_none_or(|rule| !ringfence_engine::is_hard_by_nature(rule))
+        });
+    }
 }
 
 /// Where the whole of what was cut is.

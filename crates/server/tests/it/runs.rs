@@ -452,3 +452,31 @@ async fn a_policy_without_programs_runs_code_and_refuses_shell_on_every_way_in()
     let result = client.call("sandboxed_code_run", code).await;
     assert_eq!(result["structuredContent"]["value"], 4, "{result}");
 }
+
+#[tokio::test]
+async fn an_answer_has_the_rules_that_are_not_held_hard_and_a_resource_has_all() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let result = client
+        .call("sandboxed_code_run", json!({ "language": "js", "code": "1 + 1" }))
+        .await;
+    let run = &result["structuredContent"];
+    let short = run["enforcement"].as_array().unwrap();
+    assert!(run["enforcement"].to_string().len() < 300, "{run}");
+    assert!(
+        short.iter().all(|one| one["by"] == "watch" || one["by"] == "rlimit"),
+        "{run}"
+    );
+    let uri = format!(
+        "ringfence://executions/{}/enforcement",
+        run["execution_id"].as_str().unwrap()
+    );
+    let read = client.ask("resources/read", json!({ "uri": uri })).await;
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    let all: Vec<Value> = serde_json::from_str(text).unwrap();
+    assert!(
+        all.contains(&json!({ "rule": "proc.syscalls", "by": "seccomp" })),
+        "{read}"
+    );
+    assert!(all.len() > 10 && short.iter().all(|one| all.contains(one)), "{read}");
+}
