@@ -78,7 +78,7 @@ fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
                 let fault = plain_fault("program.too_large", message);
                 return Err(Box::new(plain_outcome(OutcomeKind::Failed, 2, Some(fault))));
             }
-            let first = [shell_of(&file_name, source), "-c", source, file_name.as_str()].map(str::to_owned);
+            let first = [shell_of(file_name, source), "-c", source, file_name.as_str()].map(str::to_owned);
             first
                 .into_iter()
                 .chain(args.iter().map(|one| one.as_str().to_owned()))
@@ -116,7 +116,8 @@ fn shell_of(file_name: &str, source: &str) -> &'static str {
     let interpreter = first_line.strip_prefix("#!").map(str::split_whitespace);
     let says_bash =
         |mut words: std::str::SplitWhitespace<'_>| words.any(|word| word == "bash" || word.ends_with("/bash"));
-    if file_name.ends_with(".bash") || interpreter.is_some_and(says_bash) {
+    let ending = Path::new(file_name).extension();
+    if ending.is_some_and(|ending| ending == "bash") || interpreter.is_some_and(says_bash) {
         "bash"
     } else {
         "/bin/sh"
