@@ -203,9 +203,11 @@ pub(crate) enum Lang {
     /// Python
     #[value(alias = "py")]
     Python,
-    /// A shell script
+    /// A script for `sh`, or for bash where its first line says so
     #[value(alias = "sh")]
     Shell,
+    /// A script for bash
+    Bash,
 }
 
 /// Which rules hold.
@@ -274,7 +276,7 @@ pub(crate) struct Place {
     /// With `--out`: overwrite files that are there already
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// The most time it may take, such as 30s: `proc.wall_timeout`
+    /// The most time it may take, such as 30s, with all that it waits for; `--set proc.wall_timeout=30s` limits the program's own
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
     /// Let it reach every public host that no denylist names, then print the least policy that would have allowed it

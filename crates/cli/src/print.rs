@@ -12,6 +12,7 @@ use crate::fault::{Fault, REFUSED, reason};
 pub(crate) mod escape;
 pub(crate) mod event;
 pub(crate) mod execution;
+pub(crate) mod hint;
 mod layout;
 pub(crate) mod live;
 
@@ -156,7 +157,8 @@ impl Printer {
         };
         let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::indented(message))];
         lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::indented(rule))));
-        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::indented(hint))));
+        let hint = hint.map(hint::for_terminal);
+        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::indented(&hint))));
         let _ = writeln!(self.stderr.lock(), "{}", lines.join("\n"));
     }
 
@@ -206,7 +208,7 @@ fn without_execution(fault: &Fault) -> serde_json::Value {
         "value": null,
         "stdout": "",
         "stderr": "",
-        "error": { "code": fault.code, "message": fault.message, "hint": fault.hint, "rule": fault.rule },
+        "error": { "code": fault.code, "message": fault.message, "hint": fault.hint.as_deref().map(hint::for_terminal), "rule": fault.rule },
         "diagnostics": [],
         "calls": [],
         "files": [],

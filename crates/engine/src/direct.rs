@@ -197,7 +197,7 @@ fn no_tools() -> ErrorReport {
     ErrorReport {
         code: "tools.none".to_owned(),
         message: "there are no tools: no tool server is configured".to_owned(),
-        hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
+        hint: Some("tool servers are named in `ringfence.yaml`".to_owned()),
         rule: None,
     }
 }

@@ -257,7 +257,7 @@ fn told(answer: Result<impl Serialize, DiscoverError>) -> Result<String, ErrorRe
     match answer {
         Ok(answer) => serde_json::to_string(&answer).map_err(|error| report("tool.result", error.to_string())),
         Err(error @ DiscoverError::NoTools) => Err(ErrorReport {
-            hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
+            hint: Some("tool servers are named in `ringfence.yaml`".to_owned()),
             ..report("tools.none", error.to_string())
         }),
         Err(error) => Err(report("tool.arguments", error.to_string())),

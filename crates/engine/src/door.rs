@@ -185,7 +185,7 @@ impl Keeper {
         match ended.verdict {
             Verdict::Finished => self.pass.finish(),
             Verdict::Released { .. } => self.pass.release(),
-            Verdict::Limit(_) | Verdict::Cancelled | Verdict::Died => self.pass.cancel(),
+            Verdict::Limit(_) | Verdict::Cancelled | Verdict::Overdue | Verdict::Died => self.pass.cancel(),
         }
         if attended {
             return Ok(ended);
@@ -196,7 +196,7 @@ impl Keeper {
                 done = &mut attend => return done.map(|()| ended),
                 () = stop.pulled() => {
                     self.pass.cancel();
-                    ended.verdict = Verdict::Cancelled;
+                    ended.verdict = stop.verdict();
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ringfence_gateway::Tape;
 use ringfence_journal::{Event, Kind, Principal, Recorder as _, Status};
-use ringfence_sandbox::{Admission, Again, BudgetRequest, Spec};
+use ringfence_sandbox::{Admission, Again, BudgetRequest, Spec, Stop};
 use ringfence_store::{AdoptError, Recording};
 use serde::{Deserialize, Serialize};
 
@@ -274,17 +274,18 @@ impl Engine {
         }
     }
 
-    /// The end of an execution that somebody ended while it had no sandbox.
+    /// The end of an execution that somebody ended, or whose time was over, while it had no sandbox.
     pub(crate) async fn given_up(
         &self,
         session: &Session,
         attempt: &Attempt,
+        stop: &Stop,
         closed: Option<&str>,
     ) -> Result<Execution, RunError> {
         if attempt.is_first() {
-            return self.taken_back(session).await;
+            return self.taken_back(session, stop).await;
         }
-        let execution = report::cancelled(session);
+        let execution = report::stopped(session, stop);
         let event = Event::host(
             session.id,
             Some(session.execution),

@@ -122,7 +122,7 @@ impl RunError {
             "job.size" => Some("give less of it, or bring it in as a file"),
             "files.in" => {
                 let RunError::Put(error) = self else { return None };
-                put_hint(error)
+                error.hint()
             }
             "sandbox.failed" => Some("`ringfence doctor` shows what works here"),
             "data.unseen" => Some("look at `data.pii` of the policy: nothing is shown that nobody looked at"),
@@ -139,7 +139,7 @@ impl RunError {
     pub fn is_askers(&self) -> bool {
         use ringfence_sandbox::RunError as Sandbox;
         if let RunError::Put(error) = self {
-            return put_hint(error).is_some();
+            return error.hint().is_some();
         }
         matches!(self, RunError::Refused(_) | RunError::Run(Sandbox::Job { .. }))
     }
@@ -182,32 +182,6 @@ impl RunError {
             cause = error.source();
         }
         text
-    }
-}
-
-/// What helps a file that does not get in, where it is the asker's to help.
-fn put_hint(error: &PutError) -> Option<&'static str> {
-    use std::io::ErrorKind;
-    const FULL: [ErrorKind; 3] = [
-        ErrorKind::StorageFull,
-        ErrorKind::QuotaExceeded,
-        ErrorKind::FileTooLarge,
-    ];
-    const MISNAMED: [ErrorKind; 4] = [
-        ErrorKind::NotADirectory,
-        ErrorKind::IsADirectory,
-        ErrorKind::AlreadyExists,
-        ErrorKind::InvalidFilename,
-    ];
-    match error {
-        PutError::NoWorkspace => Some("give the policy a writable mount at `/workspace`"),
-        PutError::Write { source, .. } if FULL.contains(&source.kind()) => {
-            Some("bring fewer or smaller files, or raise the quota of `/workspace` in `fs.mounts`")
-        }
-        PutError::Write { source, .. } if MISNAMED.contains(&source.kind()) => {
-            Some("give each file a name of its own, and no file the name of a folder of another")
-        }
-        PutError::Write { .. } | PutError::Read { .. } | PutError::Abandoned => None,
     }
 }
 

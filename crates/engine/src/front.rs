@@ -66,6 +66,7 @@ impl Engine {
         let files = self.artifacts(execution);
         let (run, stop) = self.runs.add(execution, session.through(), who, files)?;
         let request = request(&session, ask, &run);
+        let stop = stop.within(request.timeout);
         self.set_off((run, stop), seat, session, request, Attempt::first());
         Ok(())
     }
@@ -157,6 +158,8 @@ impl Engine {
             let standing = standing.map_err(|error| WaitError::Unread(error.to_string()))?;
             let spoiled = standing.and_then(|standing| standing.spoiled);
             running.unrepeatable = running.unrepeatable.take().or(spoiled);
+            let turn = self.sessions.turn_in(run.session).filter(|turn| *turn != id);
+            running.waits_behind = turn.filter(|turn| self.runs.here(*turn).is_some());
         }
         Ok(progress)
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use ringfence_gateway::{Spawn, SpawnError, Spawned, Spawner};
-use ringfence_policy::Policy;
+use ringfence_policy::{AllowedPrograms, Policy};
 use ringfence_sandbox::{Native, Options, Output, Spec, Stop, Task, TaskKind, Words};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, watch};
@@ -69,6 +69,11 @@ impl Guests {
             let server = spawn.server;
             let message = format!("`net.enabled` of server `{server}`: a tool server in a sandbox has no network");
             return Err(failed("policy.unbuilt", message));
+        }
+        if policy.limits().programs == AllowedPrograms::None {
+            let server = spawn.server;
+            let message = format!("`proc.programs` of server `{server}` is none, and a tool server is a program");
+            return Err(failed("policy.programs", message));
         }
         Ok(policy)
     }

@@ -69,7 +69,7 @@ pub use replay::{Decided, Difference, ReplayError, Replayed, ReplayedCall};
 pub use report::ExecutionAnswer;
 pub use request::{Input, Out, Program, Reader, RunCode, Source};
 pub use ringfence_check::{Location, Tools};
-pub use ringfence_sandbox::{BudgetLimits, BudgetOverrides, Language, PoolCounts};
+pub use ringfence_sandbox::{BudgetLimits, BudgetOverrides, Language, PoolCounts, is_hard_by_nature};
 pub use ringfence_store::SkillLanguage;
 pub use rules::{ChangeError, Changed};
 pub use runs::{Ending, OutputFrom, Part, Patience, Progress, Running, WaitError};

@@ -2,7 +2,7 @@
 
 use ringfence_check::Location;
 use ringfence_journal::{Status, Text};
-use ringfence_sandbox::{Ended, Fault, Limit, Outcome, OutcomeKind, Refusal, Verdict};
+use ringfence_sandbox::{Ended, Fault, Limit, Outcome, OutcomeKind, Refusal, Stop, Verdict};
 
 use crate::door::DIVERGED_HINT;
 use crate::execution::ErrorReport;
@@ -25,6 +25,7 @@ pub(crate) fn judge(ended: &Ended) -> Judged {
     match (ended.verdict, &ended.outcome) {
         (Verdict::Limit(limit), _) => limit_reached(limit),
         (Verdict::Cancelled, _) => cancelled(),
+        (Verdict::Overdue, _) => overdue(),
         (Verdict::Finished, Some(outcome)) => claimed(outcome, ended.refused.as_ref()),
         (Verdict::Finished | Verdict::Died | Verdict::Released { .. }, _) => plain(
             Status::Killed,
@@ -51,7 +52,21 @@ fn plain(status: Status, exit_code: i32, code: &str, message: &str, hint: Option
     }
 }
 
-pub(crate) fn cancelled() -> Judged {
+/// The end of what has no sandbox, by what ended it.
+pub(crate) fn stopped(stop: &Stop) -> Judged {
+    if stop.is_overdue() { overdue() } else { cancelled() }
+}
+
+fn overdue() -> Judged {
+    Judged {
+        status: Status::TimedOut,
+        exit_code: TIMED_OUT,
+        error: Some(crate::refusal::Refusal::overdue().into()),
+        diagnostics: Vec::new(),
+    }
+}
+
+fn cancelled() -> Judged {
     plain(
         Status::Cancelled,
         CANCELLED,
@@ -66,20 +81,11 @@ fn limit_reached(limit: Limit) -> Judged {
         Limit::Wall | Limit::Cpu => (Status::TimedOut, TIMED_OUT),
         Limit::Memory | Limit::Processes | Limit::Disk | Limit::Inodes | Limit::Output => (Status::Killed, KILLED),
     };
-    let message = match limit {
-        Limit::Wall => "the execution took longer than its wall time",
-        Limit::Cpu => "the execution used up its processor time",
-        Limit::Memory => "the execution used more memory than it may",
-        Limit::Processes => "the execution started more processes than it may",
-        Limit::Disk => "the execution filled a writable place",
-        Limit::Inodes => "the execution made more files than it may",
-        Limit::Output => "the execution printed far more than it may",
-    };
     let hint = format!(
         "raise it with `--set {}=…` if the operator's ceiling allows, or do less at once",
         limit.rule()
     );
-    let mut judged = plain(status, exit_code, limit.code(), message, Some(&hint));
+    let mut judged = plain(status, exit_code, limit.code(), limit.sentence(), Some(&hint));
     if let Some(error) = &mut judged.error {
         error.rule = Some(limit.rule().to_owned());
     }

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_journal::{
-    By, Event, ExecutionId, FileOut, Kind, RecordError, Recorder as _, SessionId, Status, Text, files_out,
+    By, Event, ExecutionId, FileOut, Kind, RecordError, Recorder as _, SessionId, Text, files_out,
 };
-use ringfence_sandbox::Collected;
+use ringfence_sandbox::{Collected, Stop};
 use ringfence_store::{Opening, Resource};
 use tokio::sync::mpsc;
 
@@ -14,6 +14,7 @@ use crate::attempt::{Attempt, Over};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::{Execution, ViolationReport};
+use crate::outcome;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::session::Session;
@@ -161,16 +162,14 @@ impl Engine {
             };
             self.record(session, kind).await?;
         }
-        if let ringfence_sandbox::Verdict::Limit(limit) = ended.verdict {
-            let by = session
-                .enforcement
-                .iter()
-                .find(|held| held.rule.as_str() == limit.rule())
-                .map_or(By::Quota, |held| held.by);
+        if let Some((code, rule)) = ended.verdict.used_up() {
+            let mut held = session.enforcement.iter();
+            let held = held.find(|held| held.rule.as_str() == rule);
+            let otherwise = if rule == "timeout" { By::Watch } else { By::Quota };
             let kind = Kind::LimitHit {
-                code: Text::clean(limit.code()),
-                rule: Text::clean(limit.rule()),
-                by,
+                code: Text::clean(code),
+                rule: Text::clean(rule),
+                by: held.map_or(otherwise, |held| held.by),
             };
             self.record(session, kind).await?;
         }
@@ -203,17 +202,19 @@ impl Engine {
     }
 
     /// A request that was taken back before it got its turn.
-    pub(crate) async fn taken_back(&self, session: &Session) -> Result<Execution, RunError> {
-        let refusal = Refusal {
+    pub(crate) async fn taken_back(&self, session: &Session, stop: &Stop) -> Result<Execution, RunError> {
+        let cancelled = || Refusal {
             code: "cancelled",
             message: "cancelled before anything started".to_owned(),
             rule: "cancelled".to_owned(),
             hint: None,
         };
+        let refusal = stop.is_overdue().then(Refusal::overdue).unwrap_or_else(cancelled);
+        let outcome::Judged { status, exit_code, .. } = outcome::stopped(stop);
         let execution = self.refuse(session.clone().elsewhere()?, refusal).await?;
         Ok(Execution {
-            status: Status::Cancelled,
-            exit_code: 130,
+            status,
+            exit_code,
             ..execution
         })
     }

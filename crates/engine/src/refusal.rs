@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use ringfence_policy::{AllowedPrograms, Policy};
+
+use crate::execution::ErrorReport;
+use crate::request::Program;
+
 /// A refusal, with the rule that refuses and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -13,6 +18,50 @@ pub struct Refusal {
     pub rule: String,
     /// What to do next.
     pub hint: Option<String>,
+}
+
+impl From<Refusal> for ErrorReport {
+    fn from(refusal: Refusal) -> ErrorReport {
+        ErrorReport {
+            code: refusal.code.to_owned(),
+            message: refusal.message,
+            hint: refusal.hint,
+            rule: Some(refusal.rule),
+        }
+    }
+}
+
+impl Refusal {
+    /// Why a run ends whose time is over: all of it counts, what it waits for too.
+    pub(crate) fn overdue() -> Refusal {
+        Refusal {
+            code: "limit.wall",
+            message: "the run took longer than its timeout, with all that it waited for".to_owned(),
+            rule: "timeout".to_owned(),
+            hint: Some(
+                "give it a longer `--timeout`, or none: `proc.wall_timeout` limits the program's own time, without waiting"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Why a policy does not let a program start, where it lets only code on the engines run.
+    pub(crate) fn of_program(policy: &Policy, program: &Program) -> Option<Refusal> {
+        let what = match program {
+            Program::Code { .. } | Program::Function { .. } => return None,
+            Program::Shell { .. } => "a shell script",
+            Program::Named(_) => "a program",
+        };
+        (policy.limits().programs == AllowedPrograms::None).then(|| Refusal {
+            code: "policy.programs",
+            message: format!("`proc.programs` is none: {what} is not run, only code on the engines"),
+            rule: "proc.programs".to_owned(),
+            hint: Some(
+                "write it in TypeScript, JavaScript or Python, or use a policy with `proc.programs: all`, such as `level-2`"
+                    .to_owned(),
+            ),
+        })
+    }
 }
 
 impl fmt::Display for Refusal {

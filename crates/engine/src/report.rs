@@ -6,8 +6,8 @@ use ringfence_check::Location;
 use ringfence_gateway::Diverged;
 use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
 use ringfence_sandbox::{
-    Change, Collected, Ended, Language, LeftBehind, Mechanism, NoPlace, Shortage, SkipCount, SkipReason, Skipped,
-    SpecError, TaskKind,
+    Change, Collected, Ended, Language, LeftBehind, Mechanism, NoPlace, SkipCount, SkipReason, Skipped, SpecError,
+    Stop, TaskKind,
 };
 use serde_json::value::RawValue;
 
@@ -152,40 +152,27 @@ pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
     Refusal {
         code: "policy.mount",
         message,
-        rule: error.rule().to_owned(),
-        hint: Some(error.hint().to_owned()),
+        rule: error.rule(),
+        hint: Some(error.hint()),
     }
 }
 
 /// The machine carries no more at once.
 pub(crate) fn no_place(error: &NoPlace) -> Refusal {
-    let hint = match error.shortage {
-        Shortage::Memory => {
-            "wait until others have ended, or ask for less: `proc.mem_limit` and the quotas of `fs.mounts` are promised"
-        }
-        Shortage::Runs | Shortage::Share | Shortage::Turn => "wait until some of them have ended, or cancel them",
-        Shortage::Free => "wait until the machine has more free memory, or ask for less by `proc.mem_limit`",
-    };
     Refusal {
         code: "limit.machine",
         message: error.to_string(),
         rule: "sessions.memory".to_owned(),
-        hint: Some(hint.to_owned()),
+        hint: Some(error.shortage.hint().to_owned()),
     }
 }
 
 pub(crate) fn refused(session: &Session, refusal: Refusal) -> Execution {
     const REFUSED: i32 = 126;
-    let error = ErrorReport {
-        code: refusal.code.to_owned(),
-        message: refusal.message,
-        hint: refusal.hint,
-        rule: Some(refusal.rule),
-    };
     let judged = Judged {
         status: ringfence_journal::Status::Refused,
         exit_code: REFUSED,
-        error: Some(error),
+        error: Some(refusal.into()),
         diagnostics: Vec::new(),
     };
     assemble(session, judged)
@@ -215,8 +202,9 @@ pub(crate) fn called(session: &Session, answered: Result<Box<RawValue>, ErrorRep
 }
 
 /// One that was ended while it waited without a sandbox.
-pub(crate) fn cancelled(session: &Session) -> Execution {
-    assemble(session, outcome::cancelled())
+/// An execution that was ended while it had no sandbox.
+pub(crate) fn stopped(session: &Session, stop: &Stop) -> Execution {
+    assemble(session, outcome::stopped(stop))
 }
 
 /// A program that is run again and does not repeat itself is failed, whatever it says of itself.

@@ -107,7 +107,7 @@ pub enum Program {
         /// A JSON object as text.
         input: String,
     },
-    /// A shell script.
+    /// A shell script: for bash where its name ends in `.bash` or its first line says so, else for `sh`.
     Shell {
         /// Its `$0`.
         file_name: String,
@@ -119,6 +119,12 @@ pub enum Program {
 }
 
 impl Program {
+    /// A script for bash: the end of its name says so.
+    pub fn bash(file_name: &str, source: String) -> Program {
+        let file_name = format!("{}.bash", file_name.trim_end_matches(".bash").trim_end_matches(".sh"));
+        Program::Shell { file_name, source }
+    }
+
     /// The language of the stubs that it calls tools by, if it can call any.
     pub(crate) fn stubs(&self) -> Option<ringfence_catalog::Language> {
         match self {

@@ -261,6 +261,8 @@ impl Engine {
         };
         let through = session.through();
         let (run, stop) = self.runs.take_over(execution, through, row.principal, artifacts);
+        let passed = Timestamp::now().duration_since(execution.created()).unsigned_abs();
+        let stop = stop.within(script.timeout().map(|timeout| timeout.saturating_sub(passed)));
         self.set_off((Arc::clone(&run), stop), Ok(seat), session, request, attempt);
         Ok(run)
     }
@@ -423,6 +425,7 @@ impl Engine {
                 elapsed_ms: u64::try_from(Timestamp::now().duration_since(id.created()).as_millis()).unwrap_or(0),
                 approvals: self.inquiries(id).await?,
                 unrepeatable: None,
+                waits_behind: None,
             }))),
             (RecordingState::Interrupted, None) => match self.resume(id).await {
                 Ok(run) => Ok(Taken::Up(run)),

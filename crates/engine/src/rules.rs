@@ -297,10 +297,5 @@ fn no_front() -> Refusal {
 }
 
 fn refused(refusal: Refusal) -> ChangeError {
-    ChangeError::Refused(ErrorReport {
-        code: refusal.code.to_owned(),
-        message: refusal.message,
-        hint: refusal.hint,
-        rule: Some(refusal.rule),
-    })
+    ChangeError::Refused(refusal.into())
 }

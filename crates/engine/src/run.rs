@@ -4,16 +4,12 @@
 //! does, its sandbox ends, its output is cut to the limit, and the answer says what held each rule.
 
 use std::collections::BTreeMap;
-use std::fs::FileType;
-use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
-use ringfence_policy::{Access, Fs, PiiMode, Policy, RelPath, Secrets};
-use ringfence_sandbox::{
-    Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Skipped, Spec, Task, Verdict,
-};
+use ringfence_policy::{PiiMode, Policy, Secrets};
+use ringfence_sandbox::{Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Spec, Task, Verdict};
 
 use crate::asker::{Asker, Code};
 use crate::attempt::{Attempt, AttemptKind, Company, Over, Ran};
@@ -41,7 +37,8 @@ impl Engine {
             return Box::pin(self.run_kept(request, live)).await;
         }
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let (_switch, mut stop) = self.switch(ids.0);
+        let (_switch, stop) = self.switch(ids.0);
+        let mut stop = stop.within(request.timeout);
         let (principal, policy) = (self.settings.principal, Arc::clone(&request.policy));
         let session = Session {
             past: Arc::new(self.tenants.past(principal)),
@@ -60,6 +57,9 @@ impl Engine {
         mut attempt: Attempt,
         company: &mut Company<'_>,
     ) -> Result<Execution, RunError> {
+        if let Some(refusal) = Refusal::of_program(&session.policy, &request.program) {
+            return self.refuse(session, refusal).await;
+        }
         let spec = match self.spec(&session.policy, Disk::passing(&session.folders), request.require_hard) {
             Ok(spec) => spec,
             Err(refusal) => return self.refuse(session, refusal).await,
@@ -107,7 +107,7 @@ impl Engine {
             let turn = match self.turn_of(session, spec, attempt, company).await? {
                 Turn::Taken(turn) => turn,
                 Turn::Full(refusal) => return self.refuse(session.clone(), refusal).await,
-                Turn::Cancelled => return self.given_up(session, attempt, Some("done")).await,
+                Turn::Cancelled => return self.given_up(session, attempt, company.stop, Some("done")).await,
             };
             let ran = self.in_a_new_place(session, spec, request, attempt, company).await;
             drop(turn);
@@ -116,7 +116,7 @@ impl Engine {
                     if self.hold_off(session, &mut tries, &error, company).await? {
                         continue;
                     }
-                    return self.given_up(session, attempt, Some("done")).await;
+                    return self.given_up(session, attempt, company.stop, Some("done")).await;
                 }
                 ran => ran?,
             };
@@ -128,7 +128,7 @@ impl Engine {
                         // As they were, not as they are by now.
                         request.files = files;
                     }
-                    None => return self.given_up(session, attempt, Some("done")).await,
+                    None => return self.given_up(session, attempt, company.stop, Some("done")).await,
                 },
             }
         }
@@ -360,16 +360,13 @@ impl Engine {
             user: disk.kept.and_then(|kept| kept.user),
         };
         let spec = Spec::new(policy, &options).map_err(|error| report::cannot_place(&error))?;
-        if let Some(refusal) = below_read_only(policy.fs()) {
-            return Err(refusal);
-        }
         let soft = self.native.soft_rules(&spec);
         match (require_hard, soft.first()) {
             (true, Some(first)) => Err(Refusal {
                 code: "policy.soft",
                 message: format!("`{}` can only be held by {} here", first.rule, first.by.name()),
                 rule: first.rule.to_owned(),
-                hint: Some(hard_hint(first.rule).to_owned()),
+                hint: Some(first.hard_hint().to_owned()),
             }),
             _ => Ok(Arc::new(spec)),
         }
@@ -410,12 +407,10 @@ impl Engine {
         match &request.out {
             Out::Folder { .. } => {}
             Out::Kept(_) => {
-                collected.skipped = missed(
-                    &collected.skipped,
-                    &[SkipReason::Name, SkipReason::NotUtf8, SkipReason::Denied],
-                );
+                let by_name = [SkipReason::Name, SkipReason::NotUtf8, SkipReason::Denied];
+                collected.skipped = collected.skipped.missed(&by_name);
             }
-            Out::Nowhere => collected.skipped = missed(&collected.skipped, &[SkipReason::Name, SkipReason::NotUtf8]),
+            Out::Nowhere => collected.skipped = collected.skipped.missed(&[SkipReason::Name, SkipReason::NotUtf8]),
         }
         self.record_withheld(session, report::withheld(&collected)).await?;
         let to = match &request.out {
@@ -438,71 +433,6 @@ impl Engine {
             self.reveal_files(session, &written, to.0).await?;
         }
         Ok(collected)
-    }
-}
-
-/// What is missed of files left behind where nobody asked for all of them: what a bound of the host's own work kept, and what its
-/// name kept. Links and devices never leave, and are missed by nobody.
-fn missed(skipped: &Skipped, by_name: &[SkipReason]) -> Skipped {
-    let mut missed = skipped.clone().limits_only();
-    for (reason, left) in skipped.counts().filter(|(reason, _)| by_name.contains(reason)) {
-        missed.add_many(&left.first, reason, left.count);
-    }
-    missed
-}
-
-/// A place below a read-only one that its host folder has no room for: nothing can be made there.
-fn below_read_only(fs: &Fs) -> Option<Refusal> {
-    fs.mounts.iter().find_map(|mount| {
-        let around = fs.mounts.iter().filter_map(|outer| {
-            let rest = mount.path.below(&outer.path).flatten()?;
-            Some((outer, rest))
-        });
-        let (outer, rest) = around.max_by_key(|(outer, _)| outer.path.as_str().len())?;
-        let shown = outer.from.as_deref().filter(|_| outer.access == Access::Read)?;
-        let is_folder = mount.from.as_deref().is_none_or(Path::is_dir);
-        if has(shown, &rest, is_folder) {
-            return None;
-        }
-        let kind = if is_folder { "folder" } else { "plain file" };
-        Some(Refusal {
-            code: "policy.mount",
-            message: format!(
-                "`{}` lies below `{}`, which is read-only and has no {kind} `{rest}` to put it on",
-                mount.path, outer.path
-            ),
-            rule: format!("fs.mounts[{}]", mount.path),
-            hint: Some(format!(
-                "mount it beside `{}`, or make the {kind} in the host's first",
-                outer.path
-            )),
-        })
-    })
-}
-
-/// Whether a host folder has a folder, or a plain file, at a path that no link is a part of.
-fn has(folder: &Path, path: &RelPath, is_folder: bool) -> bool {
-    let mut place = folder.to_owned();
-    let mut found: Option<FileType> = None;
-    for segment in path.segments() {
-        place.push(segment);
-        let Ok(next) = std::fs::symlink_metadata(&place) else {
-            return false;
-        };
-        if found.is_some_and(|outer| !outer.is_dir()) {
-            return false;
-        }
-        found = Some(next.file_type());
-    }
-    found.is_some_and(|kind| if is_folder { kind.is_dir() } else { kind.is_file() })
-}
-
-/// How a rule that is only watched here could be held hard.
-fn hard_hint(rule: &str) -> &'static str {
-    if rule == "fs.mounts.quota" {
-        "give places at most 256MiB and keep none: those are memory with a hard size; or run without `--require-hard`"
-    } else {
-        "run without `--require-hard`, or where control groups can be written: `ringfence doctor`"
     }
 }
 

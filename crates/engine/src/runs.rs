@@ -115,6 +115,9 @@ pub struct Running {
     /// Why it could not go on if its process ended, where that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrepeatable: Option<String>,
+    /// The execution of the same session that it waits for: one runs at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_behind: Option<ExecutionId>,
 }
 
 /// Why nothing can be said of an execution.
@@ -300,6 +303,7 @@ impl Run {
             elapsed_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             approvals: Vec::new(),
             unrepeatable: lock(&self.unrepeatable).clone(),
+            waits_behind: None,
         })
     }
 

@@ -149,6 +149,8 @@ pub(crate) struct Open {
     pub(crate) place: tokio::sync::Mutex<Place>,
     /// What its sandbox has of the machine's memory while nothing runs in it.
     at_rest: Mutex<Option<Admission<Principal>>>,
+    /// The execution that had its turn last.
+    turn: Mutex<Option<ExecutionId>>,
     used: Mutex<Instant>,
 }
 
@@ -182,6 +184,7 @@ impl Open {
             kept: opening.kept,
             place: tokio::sync::Mutex::new(opening.place),
             at_rest: Mutex::default(),
+            turn: Mutex::default(),
             used: Mutex::new(Instant::now()),
         }
     }
@@ -204,6 +207,11 @@ impl Open {
     /// What its sandbox has from now on while nothing runs in it.
     pub(crate) fn rest(&self, at_rest: Option<Admission<Principal>>) {
         *lock(&self.at_rest) = at_rest;
+    }
+
+    /// Notes whose turn it is.
+    pub(crate) fn has_turn(&self, execution: ExecutionId) {
+        *lock(&self.turn) = Some(execution);
     }
 
     pub(crate) fn touch(&self) {
@@ -313,6 +321,11 @@ impl Sessions {
         let new = Arc::new(Open::new(who, name, opening, past));
         open.insert(new.id, Arc::clone(&new));
         new
+    }
+
+    /// The execution that had the turn last in a session.
+    pub(crate) fn turn_in(&self, id: SessionId) -> Option<ExecutionId> {
+        *lock(&lock(&self.0).get(&id)?.turn)
     }
 
     /// Takes one out: nothing new starts in it.

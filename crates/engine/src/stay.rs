@@ -57,11 +57,15 @@ impl Engine {
     ) -> Result<Execution, RunError> {
         let mut place = tokio::select! {
             biased;
-            () = company.stop.pulled() => return self.given_up(&session, &attempt, None).await,
+            () = company.stop.pulled() => return self.given_up(&session, &attempt, company.stop, None).await,
             place = open.place.lock() => place,
         };
+        open.has_turn(session.execution);
         if let Some(refusal) = self.open_if_new(open, &session, &mut place).await? {
             return self.refuse(session.elsewhere()?, refusal).await;
+        }
+        if let Some(refusal) = Refusal::of_program(&session.policy, &request.program) {
+            return self.no_turn(&session, refusal).await;
         }
         if attempt.is_first() {
             let found = Box::pin(self.type_errors(&session, &request.program)).await;
@@ -75,7 +79,7 @@ impl Engine {
             let turn = match self.turn_of(&session, &open.spec, &attempt, company).await? {
                 Turn::Taken(turn) => turn,
                 Turn::Full(refusal) => return self.no_turn(&session, refusal).await,
-                Turn::Cancelled => return self.given_up(&session, &attempt, None).await,
+                Turn::Cancelled => return self.given_up(&session, &attempt, company.stop, None).await,
             };
             open.rest(None);
             let ran = match self.stand(open, &session, &mut place, &request).await {
@@ -98,7 +102,7 @@ impl Engine {
                     if self.hold_off(&session, &mut tries, &error, company).await? {
                         continue;
                     }
-                    return self.given_up(&session, &attempt, None).await;
+                    return self.given_up(&session, &attempt, company.stop, None).await;
                 }
                 ran => ran?,
             };
@@ -109,7 +113,7 @@ impl Engine {
                         attempt = Attempt { seen, ..next };
                         request.files = files;
                     }
-                    None => return self.given_up(&session, &attempt, None).await,
+                    None => return self.given_up(&session, &attempt, company.stop, None).await,
                 },
             }
         }

@@ -303,7 +303,8 @@ impl Engine {
                 return self.refuse(session, refusal).await;
             }
         };
-        let (_switch, mut stop) = self.switch(open.id);
+        let (_switch, stop) = self.switch(open.id);
+        let mut stop = stop.within(request.timeout);
         let stop = &mut stop;
         let mut company = Company { live, stop, run: None };
         // The command's policy is the user's own word, and nobody changes it meanwhile.

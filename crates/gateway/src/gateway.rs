@@ -226,7 +226,7 @@ impl Gateway {
         if self.upstreams.servers().is_empty() {
             return Err(
                 Refusal::new("tools.none", "there are no tools: no tool server is configured")
-                    .hint("name tool servers with `--servers` or in `ringfence.yaml`"),
+                    .hint("tool servers are named in `ringfence.yaml`"),
             );
         }
         let name = name.ok_or_else(unknown)?;
@@ -243,7 +243,7 @@ impl Gateway {
         self.upstreams.ready(name).await.map_err(|error| {
             Refusal::new("server.failed", error.to_string())
                 .in_words_of_others()
-                .hint("the other servers are not affected; `ringfence servers test` shows more")
+                .hint("the other servers are not affected; `ringfence servers test` shows the operator more")
         })?;
         let found = Found::new(&self.upstreams.known(), name, tool).ok_or_else(unknown)?;
         if policy.shows(&found.name, found.hints()) {
@@ -422,7 +422,7 @@ fn failed(error: &CallError) -> (CallOutcome, Refusal) {
         CallError::Malformed { .. } | CallError::Server(_) => (
             CallOutcome::Broken,
             "server.failed",
-            "the other servers are not affected; `ringfence servers test` shows more",
+            "the other servers are not affected; `ringfence servers test` shows the operator more",
         ),
     };
     let refusal = Refusal::new(code, error.to_string()).hint(hint);

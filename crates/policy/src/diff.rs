@@ -277,6 +277,7 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
         "data.pii.inside" => place(&["alias", "real"]),
         "data.pii.names" => place(&["dictionary", "keys"]),
         "data.secrets" => place(&["redact", "off"]),
+        "proc.programs" => place(&["none", "all"]),
         "proc.cpu_quota" => text.parse().ok().map(|cpus: Cpus| i128::from(cpus.as_millis())),
         key if key == "net.limits.rate" || key.starts_with("tools.limits.") => {
             text.parse().ok().map(|rate: Rate| i128::from(rate.hourly()))

@@ -196,6 +196,19 @@ pub struct ProcDraft {
     /// Output kept of each of stdout, stderr and value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Bytes>,
+    /// Which programs may run: `all`, or `none` for code on the engines only, without a shell and without `exec`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<AllowedPrograms>,
+}
+
+/// Which programs may run beside code on the engines; the stricter is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AllowedPrograms {
+    /// Shell scripts and every program of the sandbox.
+    All,
+    /// No shell and no program: code on the engines only.
+    None,
 }
 
 /// `approvals`: how people are asked.

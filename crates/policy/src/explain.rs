@@ -328,6 +328,7 @@ impl Policy {
             ("proc.fork_limit", limits.processes.to_string()),
             ("proc.open_files", limits.open_files.to_string()),
             ("proc.output", limits.output.to_string()),
+            ("proc.programs", word(limits.programs)),
             ("net.limits.connections", net.connections.to_string()),
             ("net.limits.rate", net.rate.to_string()),
             ("net.limits.bytes", net.bytes.to_string()),

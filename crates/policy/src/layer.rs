@@ -110,6 +110,7 @@ fn proc(base: &ProcDraft, over: &ProcDraft) -> ProcDraft {
         fork_limit: over.fork_limit.or(base.fork_limit),
         open_files: over.open_files.or(base.open_files),
         output: over.output.or(base.output),
+        programs: over.programs.or(base.programs),
     }
 }
 

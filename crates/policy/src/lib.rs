@@ -52,7 +52,8 @@ pub use ceiling::{Ceiling, Excess, TooMuch};
 pub use decide::{Decision, Rule, Verdict};
 pub use diff::{Change, Direction, Topic, diff};
 pub use draft::{
-    Access, ApprovalsDraft, Approver, AuditDraft, Clean, Draft, Example, FsDraft, JournalOutput, MountDraft, ProcDraft,
+    Access, AllowedPrograms, ApprovalsDraft, Approver, AuditDraft, Clean, Draft, Example, FsDraft, JournalOutput,
+    MountDraft, ProcDraft,
 };
 pub use example::FailedExample;
 pub use explain::{Explanation, Question};

@@ -114,6 +114,7 @@ impl Measure {
             fork_limit: least!(fork_limit),
             open_files: least!(open_files),
             output: least!(output),
+            programs: self.strength("proc.programs", [a.programs, b.programs, t.programs]),
         }
     }
 

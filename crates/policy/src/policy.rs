@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::data::DataDraft;
 use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
-use crate::draft::{Access, ApprovalsDraft, Clean, Draft, JournalOutput};
+use crate::draft::{Access, AllowedPrograms, ApprovalsDraft, Clean, Draft, JournalOutput};
 use crate::glob::Glob;
 use crate::net::{HostRequest, NetDraft, NetLimits};
 use crate::path::{GuestPath, RelPath};
@@ -109,6 +109,8 @@ pub struct Limits {
     pub open_files: u32,
     /// Output kept of each stream.
     pub output: Bytes,
+    /// Which programs may run beside code on the engines.
+    pub programs: AllowedPrograms,
 }
 
 /// What is written down.
@@ -459,6 +461,7 @@ fn limits(full: &Draft) -> Option<Limits> {
         processes: proc.fork_limit?.get(),
         open_files: proc.open_files?.get(),
         output: proc.output?,
+        programs: proc.programs?,
     })
 }
 

@@ -131,6 +131,19 @@ pub enum Shortage {
     Turn,
 }
 
+impl Shortage {
+    /// What helps whoever has no place.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Shortage::Memory => {
+                "wait until others have ended, or ask for less: `proc.mem_limit` and the quotas of `fs.mounts` are promised"
+            }
+            Shortage::Runs | Shortage::Share | Shortage::Turn => "wait until some of them have ended, or cancel them",
+            Shortage::Free => "wait until the machine has more free memory, or ask for less by `proc.mem_limit`",
+        }
+    }
+}
+
 /// There was no place for as long as somebody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct NoPlace {

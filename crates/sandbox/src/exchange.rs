@@ -190,7 +190,7 @@ fn none() -> Refusal {
         code: "tools.none".to_owned(),
         message: "there are no tools here".to_owned(),
         rule: None,
-        hint: Some("name tool servers with `--servers` or in `ringfence.yaml`".to_owned()),
+        hint: Some("tool servers are named in `ringfence.yaml`".to_owned()),
         retry_after_ms: None,
     }
 }

@@ -169,26 +169,65 @@ pub trait Words: Send {
     fn unrepeatable(&mut self, _why: &str) {}
 }
 
-/// Somebody's wish that an execution end.
+/// Somebody's wish that an execution end, or the moment at which it ends by itself.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct Stop {
+    pulled: watch::Receiver<bool>,
+    deadline: Option<time::Instant>,
+}
 
 impl Stop {
     /// A stop and the switch that pulls it.
     pub fn new() -> (watch::Sender<bool>, Stop) {
         let (sender, receiver) = watch::channel(false);
-        (sender, Stop(receiver))
+        let stop = Stop {
+            pulled: receiver,
+            deadline: None,
+        };
+        (sender, stop)
     }
 
-    /// Whether it was pulled.
+    /// The same, pulled by itself when so much time is over from now, whatever the execution waits for meanwhile.
+    #[must_use]
+    pub fn within(mut self, timeout: Option<Duration>) -> Stop {
+        self.deadline = timeout.and_then(|timeout| time::Instant::now().checked_add(timeout));
+        self
+    }
+
+    /// Whether it was pulled, or its time is over.
     pub fn is_pulled(&self) -> bool {
-        *self.0.borrow()
+        *self.pulled.borrow() || self.is_overdue()
     }
 
-    /// Waits until it is pulled; for ever if nobody can any more.
+    /// Whether its time is over, and nobody pulled it.
+    pub fn is_overdue(&self) -> bool {
+        !*self.pulled.borrow() && self.deadline.is_some_and(|deadline| deadline <= time::Instant::now())
+    }
+
+    /// What ends an execution that ends by it now.
+    pub fn verdict(&self) -> Verdict {
+        if self.is_overdue() {
+            Verdict::Overdue
+        } else {
+            Verdict::Cancelled
+        }
+    }
+
+    /// Waits until it is pulled, or its time is over; for ever if neither can be.
     pub async fn pulled(&mut self) {
-        if self.0.wait_for(|pulled| *pulled).await.is_err() {
-            std::future::pending::<()>().await;
+        let deadline = self.deadline;
+        let pulled = async {
+            if self.pulled.wait_for(|pulled| *pulled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        match deadline {
+            None => pulled.await,
+            Some(deadline) => tokio::select! {
+                biased;
+                () = pulled => {}
+                () = time::sleep_until(deadline) => {}
+            },
         }
     }
 }
@@ -255,6 +294,9 @@ pub enum RunError {
     /// A network for a place that has none.
     #[error("the place was made without a network")]
     NoNetwork,
+    /// A program or a script for a place whose policy has `proc.programs: none`.
+    #[error("the place runs code on the engines only: `proc.programs` is none")]
+    NoPrograms,
     /// No Python on this host.
     #[error("there is no Python on this machine")]
     NoPython,

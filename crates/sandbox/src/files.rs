@@ -59,6 +59,34 @@ pub enum PutError {
     Abandoned,
 }
 
+impl PutError {
+    /// What helps a file that does not get in, where it is the asker's to help.
+    pub fn hint(&self) -> Option<&'static str> {
+        use std::io::ErrorKind;
+        const FULL: [ErrorKind; 3] = [
+            ErrorKind::StorageFull,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::FileTooLarge,
+        ];
+        const MISNAMED: [ErrorKind; 4] = [
+            ErrorKind::NotADirectory,
+            ErrorKind::IsADirectory,
+            ErrorKind::AlreadyExists,
+            ErrorKind::InvalidFilename,
+        ];
+        match self {
+            PutError::NoWorkspace => Some("give the policy a writable mount at `/workspace`"),
+            PutError::Write { source, .. } if FULL.contains(&source.kind()) => {
+                Some("bring fewer or smaller files, or raise the quota of `/workspace` in `fs.mounts`")
+            }
+            PutError::Write { source, .. } if MISNAMED.contains(&source.kind()) => {
+                Some("give each file a name of its own, and no file the name of a folder of another")
+            }
+            PutError::Write { .. } | PutError::Read { .. } | PutError::Abandoned => None,
+        }
+    }
+}
+
 /// Why files could not be taken out.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {

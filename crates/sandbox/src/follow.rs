@@ -196,7 +196,7 @@ impl Course<'_> {
             tokio::select! {
                 // In this order: an end that was asked for is never late because of a flood.
                 biased;
-                () = stop.pulled() => return Ok(Verdict::Cancelled),
+                () = stop.pulled() => return Ok(stop.verdict()),
                 () = &mut deadline => {
                     if let Some(limit) = self.watched.look(self.sandbox, leaf.as_ref())? {
                         return Ok(Verdict::Limit(limit));

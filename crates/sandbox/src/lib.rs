@@ -43,7 +43,9 @@ pub use files::{
     Change, CollectError, CollectLimits, Collected, CopyOutcome, Existing, FileContents, FoundFile, LeftBehind,
     LeftFile, PutError, SkipCount, SkipReason, Skipped, Workspace,
 };
-pub use native::{LaunchError, Native, Support, WorkerProgram, lasting_user, remove_group, remove_remains};
+pub use native::{
+    LaunchError, Native, Support, WorkerProgram, is_hard_by_nature, lasting_user, remove_group, remove_remains,
+};
 pub use pool::{Pool, PoolCounts, TakeError};
 pub use ringfence_wire::{Diagnostic, Emit, Fault, Language, Outcome, OutcomeKind};
 pub use running::Sandbox;

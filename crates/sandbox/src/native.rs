@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringfence_jail::cgroup::{Claim, Controller, Group, GroupError, Machine};
 use ringfence_jail::{Ids, Launcher, Limits, Plan, Program};
+use ringfence_policy::AllowedPrograms;
 use tokio::sync::oneshot;
 
 use crate::control::{Control, ControlError};
@@ -145,14 +146,16 @@ impl Native {
             ("proc.output", Mechanism::Watch),
         ]
         .into_iter()
+        // The filters of the engines let no code start a program, and the host starts none.
+        .chain((spec.limits.programs == AllowedPrograms::None).then_some(("proc.programs", Mechanism::Seccomp)))
         .map(|(rule, by)| Enforced { rule, by })
         .collect()
     }
 
     /// The rules of `spec` that are only watched, or held for each process alone: what `--require-hard` refuses.
     pub fn soft_rules(&self, spec: &Spec) -> Vec<Enforced> {
-        let hard_by_nature = |rule| ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule);
-        let soft = |one: &Enforced| matches!(one.by, Mechanism::Watch | Mechanism::Rlimit) && !hard_by_nature(one.rule);
+        let soft =
+            |one: &Enforced| matches!(one.by, Mechanism::Watch | Mechanism::Rlimit) && !is_hard_by_nature(one.rule);
         self.enforcement(spec).into_iter().filter(soft).collect()
     }
 
@@ -220,6 +223,11 @@ impl Native {
             handles: spec.writable.iter().map(|place| place.path.clone()).collect(),
         })
     }
+}
+
+/// Whether a rule is as hard as it can be where it is watched, or held for each process alone.
+pub fn is_hard_by_nature(rule: &str) -> bool {
+    ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule)
 }
 
 /// A folder on disk for a writable place, owned by the sandbox's user, who may have shut it before.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ringfence_jail::cgroup::{Group, Leaf, LeafLimits};
 use ringfence_jail::socket::{self, PairKind};
 use ringfence_jail::{Ids, Jailed, SyscallListener};
+use ringfence_policy::AllowedPrograms;
 use ringfence_wire::{ChildLimits, Language, Order, Preparation, Text};
 use tokio::io::unix::AsyncFd;
 
@@ -110,6 +111,10 @@ impl Sandbox {
 
     /// Makes the child of the next execution, so that nothing of it is left to do when the job comes.
     pub async fn prepare(&mut self, language: Language) -> Result<(), RunError> {
+        // Whoever asks was refused before; a place that runs no programs still never prepares for one.
+        if language == Language::Program && self.spec.limits.programs == AllowedPrograms::None {
+            return Err(RunError::NoPrograms);
+        }
         if self.prepared.as_ref().is_some_and(|prepared| prepared.serves(language)) {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! What a sandbox is to be, compiled from a policy: the same spec gives the same place.
 
+mod below;
 mod error;
 
 use std::fs;
@@ -146,6 +147,17 @@ pub struct Enforced {
     pub by: Mechanism,
 }
 
+impl Enforced {
+    /// How a rule that is only watched here could be held hard.
+    pub fn hard_hint(&self) -> &'static str {
+        if self.rule == "fs.mounts.quota" {
+            "give places at most 256MiB and keep none: those are memory with a hard size; or run without `--require-hard`"
+        } else {
+            "run without `--require-hard`, or where control groups can be written: `ringfence doctor`"
+        }
+    }
+}
+
 impl Spec {
     /// Compiles `policy`; looks at the host folders it names.
     pub fn new(policy: &Policy, options: &Options) -> Result<Spec, SpecError> {
@@ -186,6 +198,7 @@ impl Spec {
             spec.add_writable(NETWORK_PLACE, NETWORK_BYTES, WritableKind::Memory);
         }
         spec.writable.sort_by_key(|place| place.path != "/workspace");
+        below::check(policy.fs())?;
         spec.digest = spec.digest_of(policy, options);
         Ok(spec)
     }

@@ -11,6 +11,8 @@ pub enum Verdict {
     Limit(Limit),
     /// Somebody asked for its end.
     Cancelled,
+    /// The time of the whole run was over, with all that it waited for.
+    Overdue,
     /// Its sandbox broke under it.
     Died,
     /// It only waited for calls that [wait for a person](crate::Door::held): it was ended, and is to be run again.
@@ -18,6 +20,17 @@ pub enum Verdict {
         /// When its next timer is due, in ticks of its clock.
         due: Option<u64>,
     },
+}
+
+impl Verdict {
+    /// The code and the rule of what was used up, where that ended it.
+    pub fn used_up(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Verdict::Limit(limit) => Some((limit.code(), limit.rule())),
+            Verdict::Overdue => Some((Limit::Wall.code(), "timeout")),
+            Verdict::Finished | Verdict::Cancelled | Verdict::Died | Verdict::Released { .. } => None,
+        }
+    }
 }
 
 /// The limits that end an execution.
@@ -50,6 +63,19 @@ impl Limit {
             Limit::Disk => "limit.disk",
             Limit::Inodes => "limit.inodes",
             Limit::Output => "limit.output",
+        }
+    }
+
+    /// What an execution did that reached it.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Limit::Wall => "the execution took longer than its wall time",
+            Limit::Cpu => "the execution used up its processor time",
+            Limit::Memory => "the execution used more memory than it may",
+            Limit::Processes => "the execution started more processes than it may",
+            Limit::Disk => "the execution filled a writable place",
+            Limit::Inodes => "the execution made more files than it may",
+            Limit::Output => "the execution printed far more than it may",
         }
     }
 

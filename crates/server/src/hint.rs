@@ -2,11 +2,20 @@
 //! arguments instead of flags, the same in both, and no shell on the operator's machine.
 
 /// What a client says instead of what a person at the command line says. `--set` has a rule of its own.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 12] = [
     (
-        "name tool servers with `--servers` or in `ringfence.yaml`",
+        "tool servers are named in `ringfence.yaml`",
         "the operator names tool servers in `ringfence.yaml`",
     ),
+    (
+        "`skills save NAME --file PROGRAM` saves a program from a file",
+        "a program given as `code` can be saved too",
+    ),
+    (
+        "`skills save --from-run … --allow-personal-data`",
+        "so at the command line",
+    ),
+    ("give it a longer `--timeout`", "give it a longer `timeout`"),
     ("bring it in with `--file`", "bring it in by `files`"),
     (
         "take files out with `--out`",

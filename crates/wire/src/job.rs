@@ -122,7 +122,7 @@ pub enum JobKind {
         /// The program and its arguments.
         argv: Arguments,
     },
-    /// A script for `/bin/sh`; its text comes on [`Stream::Source`](crate::Stream::Source).
+    /// A script for `/bin/sh`, or for bash where the end of its name or its first line says so; its text comes on [`Stream::Source`](crate::Stream::Source).
     Shell {
         /// `$0`.
         file_name: Text<1024>,

@@ -78,7 +78,7 @@ fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
                 let fault = plain_fault("program.too_large", message);
                 return Err(Box::new(plain_outcome(OutcomeKind::Failed, 2, Some(fault))));
             }
-            let first = ["/bin/sh", "-c", source, file_name.as_str()].map(str::to_owned);
+            let first = [shell_of(file_name, source), "-c", source, file_name.as_str()].map(str::to_owned);
             first
                 .into_iter()
                 .chain(args.iter().map(|one| one.as_str().to_owned()))
@@ -97,12 +97,31 @@ fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
         .map_or("", |(_, value)| value.as_str());
     let name = argv.first().map_or("", String::as_str);
     let Some(path) = find(name, search, job.cwd.as_str()) else {
-        let message = format!("no program `{name}` in the sandbox; `PATH` is {search}");
+        let message = match &job.kind {
+            JobKind::Shell { .. } => format!("the script is for `{name}`, which this machine does not have"),
+            JobKind::Code { .. } | JobKind::Program { .. } => {
+                format!("no program `{name}` in the sandbox; `PATH` is {search}")
+            }
+        };
         let fault = plain_fault("program.not_found", &message);
         return Err(Box::new(plain_outcome(OutcomeKind::NoSuchProgram, 127, Some(fault))));
     };
     let cwd = job.cwd.as_str().to_owned();
     Ok(Command { path, argv, env, cwd })
+}
+
+/// The shell that a script is for: bash where the end of its name or its first line says so, never another in its place.
+fn shell_of(file_name: &str, source: &str) -> &'static str {
+    let first_line = source.lines().next().unwrap_or_default();
+    let interpreter = first_line.strip_prefix("#!").map(str::split_whitespace);
+    let says_bash =
+        |mut words: std::str::SplitWhitespace<'_>| words.any(|word| word == "bash" || word.ends_with("/bash"));
+    let ending = Path::new(file_name).extension();
+    if ending.is_some_and(|ending| ending == "bash") || interpreter.is_some_and(says_bash) {
+        "bash"
+    } else {
+        "/bin/sh"
+    }
 }
 
 fn find(name: &str, search: &str, cwd: &str) -> Option<PathBuf> {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use ringfence_gateway::Notice;
 use ringfence_policy::{Ceiling, Draft, Policy};
+use ringfence_sandbox::is_hard_by_nature;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
@@ -167,11 +168,10 @@ fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) 
 
 /// Rules that another machine would hold harder.
 fn soft_rules(seen: &Inside) -> Vec<String> {
-    let hard_by_nature = ["proc.open_files", "proc.wall_timeout", "proc.output"];
     let soft = seen
         .enforcement
         .iter()
-        .filter(|held| matches!(held.by, "watch" | "rlimit") && !hard_by_nature.contains(&held.rule.as_str()));
+        .filter(|held| matches!(held.by, "watch" | "rlimit") && !is_hard_by_nature(&held.rule));
     soft.map(|held| format!("`{}` by {}", held.rule, held.by)).collect()
 }
 

@@ -20,6 +20,7 @@ use crate::commands::policy::Lesson;
 use crate::fault::{self, Fault, reason};
 use crate::print::Printer;
 use crate::print::execution::Around;
+use crate::print::hint::for_terminal;
 use crate::print::live::Screen;
 use crate::settings::Settings;
 use crate::settings::config::Config;
@@ -50,7 +51,7 @@ pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Re
         (None, true) => {
             let message = "a program from standard input needs its language";
             return Err(Fault::ours("language.unknown", message)
-                .hint("add `--lang ts`, `js`, `python` or `shell`")
+                .hint("add `--lang ts`, `js`, `python`, `shell` or `bash`")
                 .exit(fault::USAGE));
         }
         (None, false) => language_of(&run.program)?,
@@ -66,7 +67,9 @@ pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Re
     } else {
         name.unwrap_or_default()
     };
-    let stdin = (lang == Lang::Shell && !from_stdin).then(stdin).flatten();
+    let stdin = (matches!(lang, Lang::Shell | Lang::Bash) && !from_stdin)
+        .then(stdin)
+        .flatten();
     let program = match lang {
         Lang::Ts => Program::Code {
             language: Language::TypeScript,
@@ -84,6 +87,7 @@ pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Re
             source,
         },
         Lang::Shell => Program::Shell { file_name, source },
+        Lang::Bash => Program::bash(&file_name, source),
     };
     Task {
         program,
@@ -187,7 +191,7 @@ impl Task {
         if place.json {
             let learnt = lesson.as_ref().filter(|_| file.is_none()).map(Lesson::to_json);
             printer.json(&Shown {
-                execution: ExecutionAnswer::from(&execution),
+                execution: ExecutionAnswer::from(&execution).with_hint_in(for_terminal),
                 learnt,
             })?;
             printer.truncation(&execution, output_limit);
@@ -385,14 +389,15 @@ fn rules_of(place: &Place, config: &Config) -> Result<(Policy, Option<Duration>)
     let Some(timeout) = place.timeout.as_deref() else {
         return Ok((policy, None));
     };
-    if !stays {
-        return Ok((rules::in_force(&place.rules, Some(timeout), config)?, None));
-    }
     let asked: Period = timeout.parse().map_err(|error| {
-        Fault::ours("arguments", format!("`--timeout {timeout}`: {error}"))
-            .hint("write 30s or 5m")
-            .exit(fault::USAGE)
+        Fault::refused("arguments.invalid", format!("--timeout {timeout}: {error}"))
+            .rule("timeout")
+            .hint("write it like `--timeout 30s`")
     })?;
+    if !stays {
+        // The program has all of it, unless a key says how much is its own.
+        return Ok((rules::in_force(&place.rules, Some(timeout), config)?, Some(asked.get())));
+    }
     if asked.get() > policy.limits().wall {
         let message = format!("`--timeout {timeout}` is more than the policy of this session allows");
         return Err(Fault::refused("session.fixed", message)
@@ -408,11 +413,13 @@ fn language_of(file: &Path) -> Result<Lang, Fault> {
         Some("js" | "mjs") => Ok(Lang::Js),
         Some("py") => Ok(Lang::Python),
         Some("sh") => Ok(Lang::Shell),
+        Some("bash") => Ok(Lang::Bash),
         _ if file.is_dir() => Err(folder(file)),
         _ => {
             let message = format!("cannot tell the language of `{}` by its name", file.display());
-            Err(Fault::not_found("language.unknown", message)
-                .hint("add `--lang ts`, `js`, `python` or `shell`; for another program use `ringfence exec -- CMD`"))
+            Err(Fault::not_found("language.unknown", message).hint(
+                "add `--lang ts`, `js`, `python`, `shell` or `bash`; for another program use `ringfence exec -- CMD`",
+            ))
         }
     }
 }
@@ -423,6 +430,7 @@ fn stdin_name(lang: Lang) -> &'static str {
         Lang::Js => "stdin.js",
         Lang::Python => "stdin.py",
         Lang::Shell => "stdin.sh",
+        Lang::Bash => "stdin.bash",
     }
 }
 

@@ -276,14 +276,15 @@ impl Part<'_> {
         self.source.fault(self.line, message)
     }
 
-    /// A policy: a path, or written here.
+    /// A policy: a preset's name, a path, or written here.
     fn draft(&self, value: Value) -> Result<Option<Draft>, Fault> {
         let name = format!("{}: {}", self.source.path.display(), self.key);
         let draft = match value {
             Value::Null => return Ok(None),
-            Value::String(path) => {
-                let path = self.source.place(&path);
-                return rules::own_file(&path).map(Some);
+            Value::String(named) => {
+                let preset = Draft::preset(&named).map(Ok);
+                let draft = preset.unwrap_or_else(|| rules::own_file(&self.source.place(&named)));
+                return draft.map(Some);
             }
             Value::Object(_) => Draft::parse(&value.to_string(), &name).map_err(|error| {
                 // The place in the copy that was parsed is no place in the file.
@@ -294,7 +295,7 @@ impl Part<'_> {
                 }
             })?,
             Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                return Err(self.fault(&format!("`{}` must be a path or a policy", self.key)));
+                return Err(self.fault(&format!("`{}` must be a preset, a path or a policy", self.key)));
             }
         };
         Ok(Some(rules::relative_to(draft, self.source.folder)))

@@ -135,7 +135,8 @@ fn changes(set: &[String], timeout: Option<&str>) -> Result<Draft, Fault> {
         };
         draft = draft.set(key.trim(), value).map_err(unparsed)?;
     }
-    if let Some(timeout) = timeout {
+    let says_own_time = draft.proc.as_ref().is_some_and(|proc| proc.wall_timeout.is_some());
+    if let Some(timeout) = timeout.filter(|_| !says_own_time) {
         draft = draft.set("proc.wall_timeout", timeout).map_err(|error| {
             let fault = Fault::refused("policy.parse", format!("--timeout {timeout}: {}", error.message));
             fault.rule("proc.wall_timeout").hint("write it like `--timeout 30s`")

@@ -612,3 +612,24 @@ fn a_past_run_is_run_again_and_nothing_is_called() {
     let unknown = setting.run(&["session", "replay", "letters"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
 }
+
+#[test]
+fn a_timeout_counts_the_time_that_a_run_waits_for_a_person() {
+    let setting = setting();
+    let run = start(&setting, ONE, &["--timeout", "2s"]);
+    assert_eq!(waiting(&setting, 1).len(), 1);
+    let done = ended(run);
+    assert_eq!(done.code, Some(124), "{done:?}");
+    assert!(
+        done.stderr
+            .contains("rule: timeout\nhint: give it a longer `--timeout`"),
+        "{done:?}"
+    );
+    assert!(sent(&setting).is_empty() && waiting(&setting, 0).is_empty());
+    // The program's own time does not run while it waits.
+    let run = start(&setting, ONE, &["--timeout", "1m", "--set", "proc.wall_timeout=1s"]);
+    let questions = waiting(&setting, 1);
+    thread::sleep(Duration::from_millis(1500));
+    good(&setting.run(&["approvals", "approve", id(&questions[0])]));
+    good(&ended(run));
+}

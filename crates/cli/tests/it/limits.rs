@@ -305,3 +305,75 @@ fn what_is_only_watched_is_refused_on_request_or_held_hard() {
         );
     }
 }
+
+/// What is refused under level 1, on standard error.
+const NO_PROGRAMS: &str =
+    "is not run, only code on the engines\nrule: proc.programs\nhint: write it in TypeScript, JavaScript or Python";
+
+#[test]
+fn level_one_runs_code_on_the_engines_and_no_program() {
+    let setting = Setting::new();
+    setting.write("a.sh", "echo started");
+    setting.write("a.ts", "files.write('made', 'x'); 1 + 1");
+    setting.write(
+        "a.py",
+        "import subprocess\ntry: subprocess.run(['/bin/true'])\nexcept PermissionError: print('refused')",
+    );
+    for args in [
+        &["run", "a.sh", "--policy", "level-1"][..],
+        &["exec", "--policy", "level-1", "--", "/bin/echo", "started"],
+        &[
+            "exec",
+            "--policy",
+            "level-2",
+            "--set",
+            "proc.programs=none",
+            "--",
+            "/bin/echo",
+            "started",
+        ],
+    ] {
+        let done = setting.run(args);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(126), ""), "{args:?} {done:?}");
+        assert!(done.stderr.contains(NO_PROGRAMS), "{args:?} {done:?}");
+    }
+    for (args, stdout) in [
+        (&["run", "a.ts", "--policy", "level-1"][..], "2\n"),
+        (&["run", "a.py", "--policy", "level-1"], "refused\n"),
+        (&["run", "a.sh", "--policy", "level-2"], "started\n"),
+    ] {
+        let done = setting.run(args);
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(0), stdout),
+            "{args:?} {done:?}"
+        );
+    }
+    let answer = setting.json(&["run", "a.ts", "--policy", "level-1", "--json"]);
+    let held = answer["enforcement"].as_array().unwrap();
+    let by_seccomp = json!({ "rule": "proc.programs", "by": "seccomp" });
+    assert!(held.contains(&by_seccomp), "{answer}");
+    let refused = setting.json(&["run", "a.sh", "--policy", "level-1", "--json"]);
+    assert_eq!(
+        (&refused["status"], &refused["error"]["code"]),
+        (&json!("refused"), &json!("policy.programs")),
+        "{refused}"
+    );
+}
+
+#[test]
+fn the_operator_names_a_preset_as_the_policy_and_as_the_ceiling() {
+    let setting = Setting::new();
+    setting.write("a.sh", "echo started");
+    let policy = setting.write("policy.yaml", "policy: level-1\n");
+    let done = setting.run(&["run", "a.sh", "--config", policy.to_str().unwrap()]);
+    assert_eq!(done.code, Some(126), "{done:?}");
+    assert!(done.stderr.contains(NO_PROGRAMS), "{done:?}");
+    // A policy that lies in a folder cannot ask for what the operator's ceiling does not have.
+    let ceiling = setting.write("ceiling.yaml", "ceiling: level-1\n");
+    setting.write("sandbox.policy.yaml", "proc: { programs: all }\n");
+    let done = setting.run(&["run", "a.sh", "--config", ceiling.to_str().unwrap()]);
+    assert_eq!(done.code, Some(126), "{done:?}");
+    let says = "`proc.programs` asks for all, the ceiling allows none\nrule: proc.programs";
+    assert!(done.stderr.contains(says), "{done:?}");
+}

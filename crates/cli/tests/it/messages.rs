@@ -74,7 +74,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (
             &["run", "a.ts", "--timeout", "soon"],
             126,
-            "rule: proc.wall_timeout\nhint: write it like `--timeout 30s`",
+            "rule: timeout\nhint: write it like `--timeout 30s`",
         ),
         (
             &["run", "a.ts", "--policy", "nope.yaml"],
@@ -548,4 +548,25 @@ fn every_code_that_the_documents_name_is_one_that_the_program_has() {
         }
     }
     assert!(seen > 50, "only {seen} codes were found in the documents");
+}
+
+#[test]
+fn a_hint_on_a_terminal_names_flags_and_no_argument_of_clients() {
+    let setting = Setting::new();
+    setting.write("a.ts", "1");
+    let keep = "fs.mounts=[{path: /workspace, access: rw, quota: 4MiB, keep: true}]";
+    let args = ["run", "a.ts", "--set", keep, "--session", "no such name!"];
+    check(
+        &setting,
+        &args,
+        126,
+        "hint: choose a short name such as `work`, or leave `--session` out",
+    );
+    let mut args = args.to_vec();
+    args.push("--json");
+    let object = setting.json(&args);
+    assert_eq!(
+        object["error"]["hint"], "choose a short name such as `work`, or leave `--session` out",
+        "{object}"
+    );
 }

@@ -226,3 +226,29 @@ fn errors_name_file_and_line_and_keep_the_output() {
     assert_eq!(done.code, Some(127));
     assert!(done.stderr.contains("no-such-program"), "{}", done.stderr);
 }
+
+#[test]
+fn a_script_for_bash_is_run_by_bash_or_not_at_all() {
+    if !std::path::Path::new("/usr/bin/bash").exists() {
+        println!("SKIPPED: this machine has no bash");
+        return;
+    }
+    let setting = Setting::new();
+    let which = "[ -n \"$BASH_VERSION\" ] && echo bash || echo other\n";
+    setting.write("a.sh", which);
+    setting.write("a.bash", which);
+    setting.write("first.sh", format!("#!/usr/bin/env bash\n{which}"));
+    check(&setting.run(&["run", "a.bash"]), 0, "bash\n");
+    check(&setting.run(&["run", "first.sh"]), 0, "bash\n");
+    check(&setting.run(&["run", "a.sh", "--lang", "bash"]), 0, "bash\n");
+    check(
+        &setting.run_with(&["run", "-", "--lang", "bash"], which.as_bytes()),
+        0,
+        "bash\n",
+    );
+    // Where there is none it is refused, and no other shell takes its place.
+    let done = setting.run(&["run", "a.bash", "--set", "env={PATH: /nowhere}"]);
+    check(&done, 127, "");
+    let says = "the script is for `bash`, which this machine does not have";
+    assert!(done.stderr.contains(says) && done.stderr.contains("hint: "), "{done:?}");
+}

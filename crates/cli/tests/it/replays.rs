@@ -330,7 +330,7 @@ fn a_run_that_was_interrupted_is_shown_so_and_goes_on_when_a_client_waits_for_it
     says(
         &shown,
         0,
-        &["interrupted: its process died", "`wait_run`", &run.execution],
+        &["interrupted: its process died", "`ringfence serve`", &run.execution],
     );
     let told = world.setting.json(&["session", "show", &run.session, "--json"]);
     assert_eq!(told["interrupted"], json!([run.execution]), "{told:#}");

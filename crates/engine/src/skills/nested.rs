@@ -214,6 +214,9 @@ impl Engine {
             let spec = spec.map_err(RunError::Refused)?;
             session.enforcement = self.enforcement(&spec, &session.policy);
             let mut request = request(&session, around, skill, body, input);
+            if let Some(refusal) = crate::refusal::Refusal::of_program(&session.policy, &request.program) {
+                return Err(RunError::Refused(refusal));
+            }
             if spec.has_folders() {
                 self.note_folder(&session.folders)?;
             }

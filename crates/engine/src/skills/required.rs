@@ -40,7 +40,7 @@ impl Library {
             upstreams.ready(server).await.map_err(|error| {
                 Refusal::new("server.failed", error.to_string())
                     .in_words_of_others()
-                    .hint("the other servers are not affected; `ringfence servers test` shows more")
+                    .hint("the other servers are not affected; `ringfence servers test` shows the operator more")
             })?;
         }
         Ok(())

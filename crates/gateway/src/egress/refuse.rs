@@ -96,7 +96,7 @@ fn denied(what: &str, rule: &Rule) -> Refusal {
     let hint = match rule.as_str() {
         "net.enabled" => "this session has no network: do without it",
         "net.default" => "no rule allows it: use a host that is allowed, or ask the operator to add a rule",
-        _ => "do without it, or ask the operator; `ringfence policy explain --host` shows why",
+        _ => "do without it, or ask the operator; `ringfence policy explain` shows why",
     };
     Refusal::new("net.denied", format!("`{what}` may not be reached"))
         .by(rule.as_str())

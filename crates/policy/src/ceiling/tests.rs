@@ -44,6 +44,13 @@ fn every_number_above_the_ceiling_is_named() {
         &[],
     );
     check(
+        "proc: { programs: none }",
+        "proc: { programs: all }",
+        &["proc.programs"],
+    );
+    check("proc: { programs: none }", "proc: { mem_limit: 1MiB }", &[]);
+    check("proc: { programs: all }", "proc: { programs: none }", &[]);
+    check(
         "tools: { max_calls: 5, call_timeout: 5s }",
         "tools: { max_calls: 6, call_timeout: 6s }",
         &["tools.max_calls", "tools.call_timeout"],

@@ -30,6 +30,11 @@ fn changes_are_told_in_words_weaker_first() {
         ],
     );
     check(
+        "",
+        "proc: { programs: none }",
+        &["stricter `proc.programs` changes from all to none"],
+    );
+    check(
         "net: { denylist: [old.example.org] }",
         "net: { enabled: true, allowlist: [a.example.org, { host: db.example.org, addresses: [10.0.0.0/8] }], denylist: [b.example.org] }",
         &[

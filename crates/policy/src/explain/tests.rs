@@ -97,7 +97,11 @@ fn a_limit_is_explained_with_its_ceiling() {
     );
     check(
         &limit("mem_limt"),
-        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output, connections, rate, bytes, rows, mode, inside, names, secrets\nhint: did you mean `mem_limit`?",
+        "`mem_limt` is not a limit, known are cpu_quota, mem_limit, wall_timeout, cpu_time, lifetime, fork_limit, open_files, output, programs, connections, rate, bytes, rows, mode, inside, names, secrets\nhint: did you mean `mem_limit`?",
+    );
+    check(
+        &limit("programs"),
+        "`proc.programs` is all\nhint: set `proc.programs` in the policy, or `--set proc.programs=…`",
     );
     let ceiling = Ceiling::from_draft(Draft::parse("proc: { wall_timeout: 1m }", "c").unwrap());
     let policy = Draft::empty().under(&ceiling).unwrap();

@@ -17,6 +17,7 @@ fn the_built_in_default_is_as_promised() {
         processes: 64,
         open_files: 256,
         output: Bytes::mib(1),
+        programs: AllowedPrograms::All,
     };
     assert_eq!(policy.limits(), &expected);
     let network = crate::NetLimits {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Ceiling;
+use crate::{AllowedPrograms, Ceiling};
 
 #[test]
 fn every_preset_parses_and_keeps_its_examples() {
@@ -38,6 +38,11 @@ fn levels_have_the_profile_of_a_task() {
         let workspace = &policy.fs().mounts[0];
         assert_eq!(workspace.path.as_str(), "/workspace");
         assert_eq!(workspace.quota, Some(crate::Bytes::gib(10)));
+        let expected = match name {
+            "level-1" => AllowedPrograms::None,
+            _ => AllowedPrograms::All,
+        };
+        assert_eq!(limits.programs, expected, "{name}");
     }
 }
 

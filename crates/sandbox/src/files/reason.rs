@@ -174,6 +174,17 @@ impl Skipped {
         self
     }
 
+    /// What is missed of it where nobody asked for all of them: what a bound of the host's own work kept, and what its name kept.
+    /// Links and devices never leave, and are missed by nobody.
+    #[must_use]
+    pub fn missed(&self, by_name: &[SkipReason]) -> Skipped {
+        let mut missed = self.clone().limits_only();
+        for (reason, left) in self.counts().filter(|(reason, _)| by_name.contains(reason)) {
+            missed.add_many(&left.first, reason, left.count);
+        }
+        missed
+    }
+
     /// Whether everything could be taken.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()

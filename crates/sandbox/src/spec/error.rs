@@ -38,6 +38,18 @@ pub enum SpecError {
         /// Which.
         path: String,
     },
+    /// A place below a read-only one that its host folder has no room for.
+    #[error("`{path}` lies below `{outer}`, which is read-only and has no {kind} `{rest}` to put it on")]
+    BelowReadOnly {
+        /// Which.
+        path: String,
+        /// The read-only one around it.
+        outer: String,
+        /// What is missing there: a folder or a plain file.
+        kind: &'static str,
+        /// Where it is missing, below the read-only one.
+        rest: String,
+    },
     /// The configured interpreter.
     #[error("cannot use `{}` as Python", path.display())]
     Python {
@@ -50,8 +62,9 @@ pub enum SpecError {
 
 impl SpecError {
     /// The key of the policy or of the configuration that cannot be had.
-    pub fn rule(&self) -> &'static str {
-        match self {
+    pub fn rule(&self) -> String {
+        let rule = match self {
+            SpecError::BelowReadOnly { path, .. } => return format!("fs.mounts[{path}]"),
             SpecError::Writable { .. } => "fs.mounts.access",
             SpecError::NoFolder { .. } => "fs.mounts.quota",
             SpecError::Python { .. } => "runtimes.python",
@@ -68,14 +81,18 @@ impl SpecError {
                 | ScanError::TooDeep { .. }
                 | ScanError::TooSlow { .. },
             ) => "fs.mounts.from",
-        }
+        };
+        rule.to_owned()
     }
 
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> String {
         const READABLE: &str =
             "name a folder that exists and that the sandbox's user may read, or hide the file by `fs.deny`";
-        match self {
+        let hint = match self {
+            SpecError::BelowReadOnly { outer, kind, .. } => {
+                return format!("mount it beside `{outer}`, or make the {kind} in the host's first");
+            }
             SpecError::From { .. } => READABLE,
             SpecError::Writable { .. } => "set `access: ro` and take files out with `--out`",
             SpecError::NoFolder { .. } => "use a quota of at most 256MiB",
@@ -96,6 +113,7 @@ impl SpecError {
                 }
                 ScanError::TooSlow { .. } => "show a smaller folder, with fewer globs in `fs.deny`",
             },
-        }
+        };
+        hint.to_owned()
     }
 }

@@ -252,7 +252,7 @@ async fn without_a_door_there_are_no_tools() {
     ] {
         let ran = run(task, &[]).await;
         let told = ran.value().replace(", ", ",");
-        let expected = r#"[false,"tools.none","name tool servers with `--servers` or in `ringfence.yaml`"]"#;
+        let expected = r#"[false,"tools.none","tool servers are named in `ringfence.yaml`"]"#;
         assert_eq!(
             (ran.ended.verdict, told.as_str()),
             (Verdict::Finished, expected),

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{Language, Limit, Task, Verdict};
+use ringfence_sandbox::{Language, Limit, RunError, Stop, Task, Verdict};
 
-use crate::harness::{Ran, code, run, shell};
+use crate::harness::{Kept, Ran, code, native, program, run, run_in, shell, spec};
 
 async fn check(task: Task, settings: &[(&str, &str)], limit: Limit) -> Ran {
     let started = Instant::now();
@@ -170,6 +170,29 @@ async fn open_files_are_limited_without_a_verdict() {
         (Verdict::Finished, "true", "24\n"),
         "{ran:?}"
     );
+}
+
+#[tokio::test]
+async fn a_place_without_programs_runs_code_and_starts_nothing_else() {
+    let none = [("proc.programs", "none")];
+    let native = native();
+    for task in [shell("echo started"), program(&["/bin/echo", "started"])] {
+        let mut sandbox = native.launch(&spec(&none)).await.unwrap();
+        let (_switch, mut stop) = Stop::new();
+        let refused = sandbox.run(task, &mut Kept::default(), &mut stop).await;
+        assert!(matches!(refused, Err(RunError::NoPrograms)), "{refused:?}");
+        // It is still a place for code.
+        let ran = run_in(&mut sandbox, code(Language::TypeScript, "1 + 1")).await;
+        assert_eq!(ran.value(), "2", "{ran:?}");
+        sandbox.end().await.unwrap();
+    }
+    let source = "import os, subprocess\ntried = []\n\
+                  for start in (lambda: subprocess.run(['/bin/true']), lambda: os.execv('/bin/true', ['true']),\n\
+                  \x20             lambda: os.posix_spawn('/bin/true', ['true'], {}), os.fork):\n\
+                  \x20   try: start()\n    except OSError as error: tried.append(error.errno)\n\
+                  tried.append(os.system('true') != 0)\ntried";
+    let ran = run(code(Language::Python, source), &none).await;
+    assert_eq!(ran.value(), "[1, 1, 1, 1, true]", "{ran:?}");
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ fn with_program_inputs(ask: &Map<String, Value>) -> Value {
     schema["properties"]["args"] =
         json!({ "type": "array", "items": text, "description": "what the program finds as arguments" });
     schema["properties"]["stdin"] =
-        json!({ "type": "string", "description": "what it reads from its standard input; for `shell`" });
+        json!({ "type": "string", "description": "what it reads from its standard input; for `shell` and `bash`" });
     schema["properties"]["env"] = json!({
         "type": "object", "additionalProperties": text, "description": "variables, as `env` of `sandbox_policy` has them",
     });

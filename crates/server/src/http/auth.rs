@@ -125,7 +125,7 @@ impl Gate {
 
     fn challenge(&self, problem: Problem, headers: &HeaderMap, error: &str) -> Problem {
         let problem = problem.hint(
-            "make one with `ringfence token create --name NAME --scope agent` and send `Authorization: Bearer …`",
+            "send `Authorization: Bearer …` with an access token; the operator makes one with `ringfence token create`",
         );
         challenged(problem, &self.base(headers), error)
     }

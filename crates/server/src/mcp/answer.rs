@@ -50,6 +50,7 @@ pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution
     if let Some(error) = object.get_mut("error") {
         tell_client(error);
     }
+    only_soft_rules(&mut object);
     let is_error = execution.status != Status::Completed;
     let id = execution.execution_id;
     if let Some(whole) = &execution.whole {
@@ -59,6 +60,20 @@ pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution
     let mut answer = shown(id, object, is_error, most);
     images::add(engine, who, execution, &mut answer).await;
     Ok(answer)
+}
+
+/// Leaves of `enforcement` what is only watched here, or held for each process alone: what is held hard is the rule, and costs every
+/// answer. The whole is a resource of the run.
+fn only_soft_rules(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(held)) = object.get_mut("enforcement") {
+        let is_soft = |one: &Value| one["by"] == "watch" || one["by"] == "rlimit";
+        held.retain(|one| {
+            is_soft(one)
+                && one["rule"]
+                    .as_str()
+                    .is_none_or(|rule| !ringfence_engine::is_hard_by_nature(rule))
+        });
+    }
 }
 
 /// Where the whole of what was cut is.
@@ -80,12 +95,15 @@ pub(super) fn goes_on(running: Running) -> CallToolResult {
         Some(waits) => format!("{waits}; call wait_run with execution_id {id} later, and do not run the program again"),
         None => format!("it goes on: call wait_run with execution_id {id}, or with cancel true to kill it"),
     };
+    let queued = running.waits_behind.map(|ahead| {
+        format!("it waits behind execution {ahead}: a session runs one at a time; wait for that one, cancel it, or use another session_id")
+    });
     let tied = running
         .unrepeatable
         .as_deref()
         .filter(|_| !running.approvals.is_empty());
     let tied = tied.map(|why| format!("it keeps its sandbox while it waits, and is lost if this server ends: {why}"));
-    let notices: Vec<String> = std::iter::once(hint).chain(tied).collect();
+    let notices: Vec<String> = std::iter::once(hint).chain(queued).chain(tied).collect();
     let asked = running.approvals.iter().take(MOST_ASKED);
     let asked: Vec<_> = asked
         .map(|asked| json!({ "id": asked.id, "tool": asked.tool, "rule": asked.rule, "expires": asked.expires }))
@@ -109,6 +127,9 @@ pub(super) fn goes_on(running: Running) -> CallToolResult {
     }
     if let Some(why) = running.unrepeatable {
         fields.insert("unrepeatable".to_owned(), Value::String(why));
+    }
+    if let Some(ahead) = running.waits_behind {
+        fields.insert("waits_behind".to_owned(), json!(ahead));
     }
     shown(id, fields, false, cut::ANSWER)
 }

@@ -25,6 +25,8 @@ pub(super) enum Part {
     Stderr,
     /// Its value.
     Value,
+    /// What held each rule.
+    Enforcement,
     /// A file, by its path below the workspace.
     File(String),
 }
@@ -37,6 +39,7 @@ impl Link {
             "stdout" => Part::Stdout,
             "stderr" => Part::Stderr,
             "value" => Part::Value,
+            "enforcement" => Part::Enforcement,
             file => Part::File(decode(file.strip_prefix("files/")?)?),
         };
         let execution = execution.parse().ok()?;
@@ -50,6 +53,7 @@ impl Link {
             Part::Stdout => format!("{SCHEME}{id}/stdout"),
             Part::Stderr => format!("{SCHEME}{id}/stderr"),
             Part::Value => format!("{SCHEME}{id}/value"),
+            Part::Enforcement => format!("{SCHEME}{id}/enforcement"),
             Part::File(path) => format!("{SCHEME}{id}/files/{}", encode(path)),
         }
     }
@@ -60,7 +64,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{SCHEME}{{execution_id}}/{{part}}"), "output")
             .with_title("Output of a run")
-            .with_description("All of what a run printed or returned; part is stdout, stderr or value"),
+            .with_description("All of what a run printed or returned, and what held each rule; part is stdout, stderr, value or enforcement"),
         ResourceTemplate::new(format!("{SCHEME}{{execution_id}}/files/{{+path}}"), "file")
             .with_title("File of a run")
             .with_description("A file that a run made or changed, by its path below /workspace"),

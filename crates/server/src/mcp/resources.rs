@@ -1,7 +1,10 @@
 //! What results link to: the whole of an output, and files, for their owner only.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use base64::Engine as _;
-use ringfence_engine::{Engine, Part as Kept, WaitError};
+use ringfence_engine::{Engine, Part as Kept, Progress, WaitError};
 use ringfence_journal::Principal;
 use rmcp::model::{CacheScope, ErrorData, ReadResourceResponse, ReadResourceResult, ResourceContents};
 use serde_json::json;
@@ -12,13 +15,14 @@ use super::link::{Link, Part};
 const MOST: usize = 8 * 1024 * 1024;
 
 /// Reads an address.
-pub(super) async fn read(engine: &Engine, who: Principal, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
+pub(super) async fn read(engine: &Arc<Engine>, who: Principal, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
     let none = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({ "uri": uri })));
     let link = Link::parse(uri).ok_or_else(none)?;
     let (part, media_type) = match &link.part {
         Part::Stdout => (Kept::Stdout, Some("text/plain".to_owned())),
         Part::Stderr => (Kept::Stderr, Some("text/plain".to_owned())),
         Part::Value => (Kept::Value, Some("application/json".to_owned())),
+        Part::Enforcement => return enforcement(engine, who, &link, uri).await.ok_or_else(none),
         Part::File(path) => {
             let path = path.parse().map_err(|_| none())?;
             let media_type = engine.media_type(who, link.execution, &path).await;
@@ -39,11 +43,26 @@ pub(super) async fn read(engine: &Engine, who: Principal, uri: &str) -> Result<R
         let message = format!("`{uri}` has {} bytes, and at most {MOST} are read at once", bytes.len());
         return Err(ErrorData::invalid_params(message, None));
     }
-    let mut result = ReadResourceResult::new(vec![contents(uri, media_type, bytes)]);
-    // It never changes, and is nobody else's.
+    Ok(unchanging(contents(uri, media_type, bytes)))
+}
+
+/// What held each rule of an execution that is over.
+async fn enforcement(engine: &Arc<Engine>, who: Principal, link: &Link, uri: &str) -> Option<ReadResourceResponse> {
+    let progress = engine.wait(who, link.execution, Duration::ZERO).await;
+    let Ok(Progress::Ended(Ok(execution))) = progress else {
+        return None;
+    };
+    let bytes = serde_json::to_vec(&execution.enforcement).ok()?;
+    let media_type = Some("application/json".to_owned());
+    Some(unchanging(contents(uri, media_type, bytes)))
+}
+
+/// It never changes, and is nobody else's.
+fn unchanging(contents: ResourceContents) -> ReadResourceResponse {
+    let mut result = ReadResourceResult::new(vec![contents]);
     result.ttl_ms = Some(60_000);
     result.cache_scope = Some(CacheScope::Private);
-    Ok(result.into())
+    result.into()
 }
 
 fn contents(uri: &str, media_type: Option<String>, bytes: Vec<u8>) -> ResourceContents {

@@ -25,7 +25,8 @@ pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
     ("typescript", &["ts", "tsx"]),
     ("javascript", &["js", "node", "nodejs", "mjs"]),
     ("python", &["py", "python3"]),
-    ("shell", &["bash", "sh", "zsh"]),
+    ("shell", &["sh"]),
+    ("bash", &[]),
 ];
 
 /// Runs a program.
@@ -135,7 +136,7 @@ pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
     let env = given.any("env");
     let ask = ask_from(given)?;
     if stdin.is_some() && !matches!(ask.program, Program::Shell { .. }) {
-        let hint = "give it in `files` or in `args`, or run it as `shell`";
+        let hint = "give it in `files` or in `args`, or run it as `shell` or `bash`";
         let message = "`stdin`: only shell programs read a standard input";
         return Err(Fault::new("arguments.invalid", message, hint));
     }
@@ -168,7 +169,7 @@ fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, F
 fn ask_from(mut given: Arguments) -> Result<Ask, Fault> {
     let code = given.needed("code", "give the program as one string in `code`")?;
     let language = given.one_of("language", LANGUAGES)?.ok_or_else(|| {
-        let hint = "say `typescript`, `javascript`, `python` or `shell`";
+        let hint = "say `typescript`, `javascript`, `python`, `shell` or `bash`";
         Fault::new("arguments.missing", "`language` is missing", hint)
     })?;
     let program = match language {
@@ -176,6 +177,7 @@ fn ask_from(mut given: Arguments) -> Result<Ask, Fault> {
             file_name: "script.sh".to_owned(),
             source: code,
         },
+        "bash" => Program::bash("script", code),
         "python" => program(Language::Python, "main.py", code),
         "javascript" => program(Language::JavaScript, "main.js", code),
         _ => program(Language::TypeScript, "main.ts", code),

@@ -51,7 +51,9 @@ pub(crate) fn wanted(given: Option<JsonObject>) -> Result<NewSkill, Fault> {
 }
 
 fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
-    let language = given.one_of("language", LANGUAGES)?.and_then(SkillLanguage::named);
+    // A script is kept as `shell`, and its first line says whether it is for bash.
+    let kept: Vec<_> = LANGUAGES.iter().filter(|(name, _)| *name != "bash").copied().collect();
+    let language = given.one_of("language", &kept)?.and_then(SkillLanguage::named);
     let files = given.any("files").map(files::read).transpose()?.unwrap_or_default();
     match (given.text("code")?, given.text("execution_id")?) {
         (Some(source), None) => Ok(SkillProgram::Code {

@@ -178,10 +178,10 @@ fn run() -> Tool {
         "type": "object",
         "properties": {
             "code": { "type": "string" },
-            "language": { "type": "string", "enum": ["typescript", "javascript", "python", "shell"] },
+            "language": { "type": "string", "enum": ["typescript", "javascript", "python", "shell", "bash"] },
             "session_id": { "type": "string", "description": "keep /workspace between runs: an id from a result, or any name" },
             "files": { "type": "object", "description": "{name: text} or {name: {base64}}, put into /workspace" },
-            "timeout": { "type": "string", "description": "e.g. 30s" },
+            "timeout": { "type": "string", "description": "e.g. 30s, waiting included" },
             "sandbox_policy": {
                 "type": "object",
                 "description": "other limits for this run, e.g. {\"proc\":{\"mem_limit\":\"256MiB\"}}; never above the operator's",

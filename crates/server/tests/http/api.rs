@@ -481,6 +481,14 @@ async fn what_a_request_asks_for_and_cannot_have_is_its_own_fault() {
         (&json!("refused"), &json!("policy.bounds"), &json!("proc.open_files")),
         "{reply:?}"
     );
+    let engines = json!({ "sandbox_policy": { "proc": { "programs": "none" } } });
+    let reply = me.send("POST", "/api/v1/runs", &ask(engines)).await;
+    let body = reply.json();
+    assert_eq!(
+        (&body["status"], &body["error"]["code"], &body["error"]["rule"]),
+        (&json!("refused"), &json!("policy.programs"), &json!("proc.programs")),
+        "{reply:?}"
+    );
     let slow = json!({ "code": "while :; do :; done", "sandbox_policy": { "proc": { "cpu_time": "50ms" } } });
     let body = me.send("POST", "/api/v1/runs", &ask(slow)).await.json();
     let hint = body["error"]["hint"].as_str().unwrap();

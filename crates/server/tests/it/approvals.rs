@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ringfence_engine::Ask;
 use ringfence_engine::approvals::{self, ApprovalState, Approvals, Say, Shown};
 use ringfence_journal::{ApprovalScope, ApprovalVia, Principal};
 use rmcp::ClientHandler;
@@ -14,7 +15,7 @@ use rmcp::service::{ClientLifecycleMode, RequestContext, RoleClient, serve_clien
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::setting::{ME, Setting};
+use crate::setting::{ME, Setting, shell};
 
 const CODE: &str = "const said = await tools.small.hello({ name: 'Ann' }); said.greeting";
 
@@ -368,4 +369,49 @@ async fn a_task_asks_its_client_and_takes_the_answer() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert_eq!(ended["result"]["structuredContent"]["value"], "hello Ann", "{ended}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_behind_a_waiting_one_says_so_and_its_timeout_counts() {
+    let setting = asking("[inbox]").await;
+    let mut client = setting.client().await;
+    let first = json!({ "language": "typescript", "code": CODE, "session_id": "work" });
+    let first = client.call("sandboxed_code_run", first).await["structuredContent"].clone();
+    assert_eq!(first["status"], "waiting_approval", "{first}");
+    let second = Ask {
+        session: Some("work".to_owned()),
+        timeout: Some(Duration::from_secs(4)),
+        ..shell("echo second")
+    };
+    let second = setting.engine.begin(ME, second).await.unwrap();
+    let told = client
+        .call("wait_run", json!({ "execution_id": second, "wait": 1 }))
+        .await;
+    let (run, text) = (&told["structuredContent"], told["content"][0]["text"].as_str().unwrap());
+    assert_eq!(
+        (&run["status"], &run["waits_behind"]),
+        (&json!("running"), &first["execution_id"]),
+        "{told}"
+    );
+    let says = format!("it waits behind execution {}", first["execution_id"].as_str().unwrap());
+    assert!(text.contains(&says), "{text}");
+    let over = client
+        .call("wait_run", json!({ "execution_id": second, "wait": 20 }))
+        .await;
+    let over = &over["structuredContent"];
+    assert_eq!(
+        (&over["status"], &over["error"]["code"], &over["error"]["rule"]),
+        (&json!("timed_out"), &json!("limit.wall"), &json!("timeout")),
+        "{over}"
+    );
+    let hint = over["error"]["hint"].as_str().unwrap();
+    assert!(
+        hint.starts_with("give it a longer `timeout`") && !hint.contains("--"),
+        "{hint}"
+    );
+    // The first is as it was.
+    answer(&setting, &waiting(&setting).await, true).await;
+    let arguments = json!({ "execution_id": first["execution_id"], "wait": 20 });
+    let done = client.call("wait_run", arguments).await;
+    assert_eq!(done["structuredContent"]["value"], "hello Ann", "{done}");
 }

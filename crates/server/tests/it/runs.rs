@@ -52,7 +52,7 @@ async fn every_language_runs_and_shell_stands_in_for_a_shell() {
         json!([2, 4])
     );
     assert_eq!(client.run("py", "sum(range(5))").await["value"], 10);
-    let shell = client.run("bash", "echo out; echo err >&2; exit 3").await;
+    let shell = client.run("sh", "echo out; echo err >&2; exit 3").await;
     assert_eq!(shell["status"], "failed");
     assert_eq!(
         (&shell["stdout"], &shell["stderr"], &shell["exit_code"]),
@@ -419,4 +419,64 @@ async fn a_draft_that_nothing_could_start_under_is_refused_by_its_key() {
     let error = client.call("sandboxed_code_run", arguments).await["structuredContent"]["error"].clone();
     assert_eq!(error["code"], "files.in", "{error}");
     assert!(error["hint"].as_str().unwrap().contains("a name of its own"), "{error}");
+}
+
+#[tokio::test]
+async fn a_policy_without_programs_runs_code_and_refuses_shell_on_every_way_in() {
+    let setting = Setting::without_programs().await;
+    let mut client = setting.client().await;
+    let refused = json!({ "code": "policy.programs", "rule": "proc.programs" });
+    let check = |result: &Value, expected: &Value| {
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(
+            &json!({ "code": error["code"], "rule": error["rule"] }),
+            expected,
+            "{result}"
+        );
+        assert!(error["hint"].is_string(), "{error}");
+    };
+    let shell = json!({ "language": "shell", "code": "echo started" });
+    check(&client.call("sandboxed_code_run", shell).await, &refused);
+    let code = json!({ "language": "js", "code": "1 + 1", "session_id": "mine" });
+    let result = client.call("sandboxed_code_run", code).await;
+    assert_eq!(result["structuredContent"]["value"], 2, "{result}");
+    let again = json!({ "language": "shell", "code": "echo started", "session_id": "mine" });
+    check(&client.call("sandboxed_code_run", again).await, &refused);
+    // The policy in force is the ceiling of requests.
+    let more =
+        json!({ "language": "shell", "code": "echo started", "sandbox_policy": { "proc": { "programs": "all" } } });
+    let above = json!({ "code": "policy.ceiling", "rule": "proc.programs" });
+    check(&client.call("sandboxed_code_run", more).await, &above);
+    // A session that refused goes on.
+    let code = json!({ "language": "js", "code": "2 + 2", "session_id": "mine" });
+    let result = client.call("sandboxed_code_run", code).await;
+    assert_eq!(result["structuredContent"]["value"], 4, "{result}");
+}
+
+#[tokio::test]
+async fn an_answer_has_the_rules_that_are_not_held_hard_and_a_resource_has_all() {
+    let setting = Setting::new().await;
+    let mut client = setting.client().await;
+    let result = client
+        .call("sandboxed_code_run", json!({ "language": "js", "code": "1 + 1" }))
+        .await;
+    let run = &result["structuredContent"];
+    let short = run["enforcement"].as_array().unwrap();
+    assert!(run["enforcement"].to_string().len() < 300, "{run}");
+    assert!(
+        short.iter().all(|one| one["by"] == "watch" || one["by"] == "rlimit"),
+        "{run}"
+    );
+    let uri = format!(
+        "ringfence://executions/{}/enforcement",
+        run["execution_id"].as_str().unwrap()
+    );
+    let read = client.ask("resources/read", json!({ "uri": uri })).await;
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    let all: Vec<Value> = serde_json::from_str(text).unwrap();
+    assert!(
+        all.contains(&json!({ "rule": "proc.syscalls", "by": "seccomp" })),
+        "{read}"
+    );
+    assert!(all.len() > 10 && short.iter().all(|one| all.contains(one)), "{read}");
 }

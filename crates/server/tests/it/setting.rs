@@ -92,6 +92,11 @@ impl Setting {
         Setting::made(&servers, &rules, direct).await
     }
 
+    /// Without tools, where only code on the engines runs.
+    pub(crate) async fn without_programs() -> Setting {
+        Setting::made(&json!({}), &[("proc.programs", "none")], &[]).await
+    }
+
     async fn made(servers: &Value, policy: &[(&str, &str)], direct: &[&str]) -> Setting {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("server.py"), SERVER).unwrap();

@@ -111,7 +111,7 @@ impl Standing {
         let mut lines: Vec<String> = waits.map(Waiting::words).collect();
         if self.interrupted.contains(&execution) {
             lines.push(format!(
-                "  interrupted: its process died; `wait_run` or `GET /api/v1/runs/{execution}` of `ringfence serve` goes on with it"
+                "  interrupted: its process died; it goes on when a client of `ringfence serve` asks for `{execution}`"
             ));
         }
         if self.released.contains(&execution) {

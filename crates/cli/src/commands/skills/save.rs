@@ -66,7 +66,10 @@ fn from_file(
     said: Promotion,
     settings: &Settings,
 ) -> Result<(SkillMeta, SkillBody), Fault> {
-    let language = args.lang.map(spoken).or_else(|| SkillLanguage::of_file(file));
+    let language = match args.lang {
+        Some(lang) => Some(spoken(lang)?),
+        None => SkillLanguage::of_file(file),
+    };
     let language = language.ok_or_else(|| {
         let message = format!("`{}` does not say its language", file.display());
         Fault::ours("skill.format", message).hint("name it .ts, .js, .py or .sh, or give `--lang`")
@@ -96,12 +99,17 @@ fn from_file(
     Ok((meta, SkillBody { source, files }))
 }
 
-fn spoken(lang: Lang) -> SkillLanguage {
+fn spoken(lang: Lang) -> Result<SkillLanguage, Fault> {
     match lang {
-        Lang::Ts => SkillLanguage::TypeScript,
-        Lang::Js => SkillLanguage::JavaScript,
-        Lang::Python => SkillLanguage::Python,
-        Lang::Shell => SkillLanguage::Shell,
+        Lang::Ts => Ok(SkillLanguage::TypeScript),
+        Lang::Js => Ok(SkillLanguage::JavaScript),
+        Lang::Python => Ok(SkillLanguage::Python),
+        Lang::Shell => Ok(SkillLanguage::Shell),
+        Lang::Bash => Err(Fault::ours(
+            "skill.format",
+            "a skill is kept as `shell`, which runs by bash where its first line says so",
+        )
+        .hint("begin it with `#!/usr/bin/env bash` and give `--lang shell`")),
     }
 }
 

@@ -32,7 +32,10 @@ fn what_is_wrong_is_named_with_its_line_and_the_way_out() {
             "policy: { proc: { mem_limt: 1GiB } }",
             "ringfence.yaml: policy: unknown key `proc.mem_limt`; did you mean `mem_limit`?",
         ),
-        ("ceiling: 7", "ringfence.yaml:1: `ceiling` must be a path or a policy"),
+        (
+            "ceiling: 7",
+            "ringfence.yaml:1: `ceiling` must be a preset, a path or a policy",
+        ),
         (
             "listen: 7411",
             "ringfence.yaml:1: `listen` must have keys: address, hosts, origins, limits",
