@@ -25,11 +25,14 @@ pub(crate) struct Outside {
 }
 
 impl Engine {
-    /// The way out of an execution and its sandbox's end of it, where the policy has one and the program can use it: code has
-    /// tools, programs have a network.
-    pub(crate) fn outside(&self, session: &Session, program: &Program) -> Result<Option<(Outside, Network)>, RunError> {
-        let is_code = program.stubs().is_some();
-        if is_code || session.policy.net().enabled != Some(true) {
+    /// The way out of an execution, where the policy has one, and its sandbox's end of it: TypeScript and JavaScript have none, for
+    /// their `fetch` is a call.
+    pub(crate) fn outside(
+        &self,
+        session: &Session,
+        program: &Program,
+    ) -> Result<Option<(Outside, Option<Network>)>, RunError> {
+        if session.policy.net().enabled != Some(true) {
             return Ok(None);
         }
         let egress = match session.way_out.get() {
@@ -38,14 +41,15 @@ impl Engine {
         };
         let egress = Arc::new(egress);
         let (connections, tunnels) = mpsc::channel(ROOM);
-        let network = Network {
+        let has_tunnels = program.stubs().is_none();
+        let network = has_tunnels.then(|| Network {
             env: egress.environment(Whereabouts {
                 port: NETWORK_PORT,
                 trust: NETWORK_TRUST,
             }),
             trust: egress.trust().to_owned(),
             tunnels: connections,
-        };
+        });
         Ok(Some((Outside { egress, tunnels }, network)))
     }
 
@@ -72,13 +76,13 @@ impl Outside {
     /// further.
     pub(crate) async fn run(
         mut self,
-        run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
+        run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
     ) -> Result<(Ended, Crossed), RunError> {
         let mut carried = JoinSet::new();
         tokio::pin!(run);
         let ended = loop {
             tokio::select! {
-                ended = &mut run => break ended?,
+                ended = &mut run => break ended.map_err(Into::into)?,
                 error = self.egress.failed() => return Err(RunError::Record(error)),
                 Some(tunnel) = self.tunnels.recv() => {
                     let egress = Arc::clone(&self.egress);
@@ -90,6 +94,17 @@ impl Outside {
         // The sandbox's end of every connection is gone: what is still carried ends by itself, and is not waited for longer.
         carried.shutdown().await;
         Ok((ended, self.egress.close().await?))
+    }
+}
+
+/// Runs code beside its way out, if it has one.
+pub(crate) async fn run_beside(
+    outside: Option<Outside>,
+    run: impl Future<Output = Result<Ended, RunError>>,
+) -> Result<(Ended, Crossed), RunError> {
+    match outside {
+        Some(outside) => Box::pin(outside.run(run)).await,
+        None => Ok((run.await?, Crossed::default())),
     }
 }
 

@@ -200,8 +200,9 @@ impl Engine {
             happened,
         ));
         let (keeper, orders) = self.keeper(session, request, attempt).unzip();
-        let keeper = keeper.map(Arc::new);
         let (outside, network) = self.outside(session, &request.program)?.unzip();
+        let egress = outside.as_ref().map(Outside::egress);
+        let keeper = keeper.map(|keeper| Arc::new(keeper.with_egress(egress)));
         let held = Held {
             pass: keeper.as_ref().map(|keeper| keeper.pass()),
             egress: outside.as_ref().map(Outside::egress),
@@ -215,7 +216,7 @@ impl Engine {
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
             wall: request.timeout,
-            network,
+            network: network.flatten(),
             again: attempt.again.clone(),
         };
         let (stop, seen_by) = (company.stop.clone(), company.run);
@@ -226,15 +227,15 @@ impl Engine {
                 let (ended, crossed) = Box::pin(outside.run(run)).await?;
                 (ended, CallsMade::default(), crossed)
             }
-            // Code has tools and no network.
-            (Some((keeper, orders)), _) => {
+            (Some((keeper, orders)), outside) => {
                 let ways = Ways { calls, answers, held };
                 let around = Around::of(request);
-                let ended = tokio::select! {
-                    ended = keeper.run(run, keeper.attend(ways, seen_by), stop) => ended?,
+                let run = keeper.run(run, keeper.attend(ways, seen_by), stop);
+                let (ended, crossed) = tokio::select! {
+                    ended = network::run_beside(outside, run) => ended?,
                     () = self.nest(session, around, orders) => return Err(RunError::Abandoned),
                 };
-                (ended, keeper.close().await?, Crossed::default())
+                (ended, keeper.close().await?, crossed)
             }
         };
         sandbox.settle().await?;

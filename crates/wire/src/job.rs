@@ -9,7 +9,7 @@ use crate::stream::SOURCE_CAP;
 use crate::trace::TRACE_CAP;
 
 /// The version of this language. The host and its worker are built together, so there is only one at a time.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// The most bytes of all arguments together.
 pub const ARGUMENTS_MAX: usize = 48 * 1024;

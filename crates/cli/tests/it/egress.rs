@@ -1,6 +1,7 @@
 //! Real clients in the sandbox, in an internet of their own: what is allowed works as everywhere, and nothing else does.
 
 mod clients;
+mod fetch;
 mod learning;
 mod packages;
 mod probes;
