@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ringfence_catalog::Language;
 use ringfence_gateway::{Barred, Crossed, Egress, Vault, Whereabouts};
 use ringfence_sandbox::{Ended, NETWORK_PORT, NETWORK_TRUST, Network, Tunnel};
 use tokio::sync::mpsc;
@@ -41,7 +42,7 @@ impl Engine {
         };
         let egress = Arc::new(egress);
         let (connections, tunnels) = mpsc::channel(ROOM);
-        let has_tunnels = program.stubs().is_none();
+        let has_tunnels = program.stubs() != Some(Language::TypeScript);
         let network = has_tunnels.then(|| Network {
             env: egress.environment(Whereabouts {
                 port: NETWORK_PORT,

@@ -5,6 +5,7 @@ mod fetch;
 mod learning;
 mod packages;
 mod probes;
+mod python;
 mod secrets;
 mod world;
 

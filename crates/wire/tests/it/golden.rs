@@ -61,6 +61,7 @@ fn orders() -> Vec<Order> {
             language,
             limits,
             interpreter: text("/usr/bin/python3"),
+            network: language == Language::Python,
         })
     };
     vec![
