@@ -40,18 +40,9 @@ impl Engine {
             Some(first) => first.for_execution(session.execution, Arc::clone(&session.policy)),
             None => self.first_way_out(session)?,
         };
-        let egress = Arc::new(egress);
-        let (connections, tunnels) = mpsc::channel(ROOM);
+        let (outside, network) = Outside::new(egress);
         let has_tunnels = program.stubs() != Some(Language::TypeScript);
-        let network = has_tunnels.then(|| Network {
-            env: egress.environment(Whereabouts {
-                port: NETWORK_PORT,
-                trust: NETWORK_TRUST,
-            }),
-            trust: egress.trust().to_owned(),
-            tunnels: connections,
-        });
-        Ok(Some((Outside { egress, tunnels }, network)))
+        Ok(Some((outside, has_tunnels.then_some(network))))
     }
 
     /// What a session has at its first way out, it keeps: its certificates, its stand-ins, its limits.
@@ -68,6 +59,21 @@ impl Engine {
 }
 
 impl Outside {
+    /// The way out through `egress`, and its sandbox's end of it.
+    pub(crate) fn new(egress: Egress) -> (Outside, Network) {
+        let (connections, tunnels) = mpsc::channel(ROOM);
+        let network = Network {
+            env: egress.environment(Whereabouts {
+                port: NETWORK_PORT,
+                trust: NETWORK_TRUST,
+            }),
+            trust: egress.trust().to_owned(),
+            tunnels: connections,
+        };
+        let egress = Arc::new(egress);
+        (Outside { egress, tunnels }, network)
+    }
+
     /// Where its rules are held.
     pub(crate) fn egress(&self) -> Arc<Egress> {
         Arc::clone(&self.egress)

@@ -7,6 +7,7 @@ mod packages;
 mod probes;
 mod python;
 mod secrets;
+mod servers;
 mod world;
 
 use serde_json::{Value, json};
