@@ -14,7 +14,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::engine::{Settings, lock};
-use crate::error::RunError;
 use crate::network::run_beside;
 use crate::switch::Switches;
 
@@ -110,8 +109,8 @@ impl Guests {
         let server = spawn.server.to_owned();
         let (mut words, stdout, stderr) = OutputStreams::new(switch.clone());
         let ended = async move {
-            let run = async { sandbox.run(task, &mut words, &mut stop).await.map_err(RunError::from) };
-            match run_beside(outside, run).await {
+            let run = sandbox.run(task, &mut words, &mut stop);
+            match Box::pin(run_beside(outside, run)).await {
                 Ok((ended, _)) => {
                     tracing::debug!(%server, verdict = ?ended.verdict, "a tool server in a sandbox has ended");
                 }

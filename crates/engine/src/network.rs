@@ -104,14 +104,14 @@ impl Outside {
     }
 }
 
-/// Runs code beside its way out, if it has one.
+/// Runs a program beside its way out, if it has one.
 pub(crate) async fn run_beside(
     outside: Option<Outside>,
-    run: impl Future<Output = Result<Ended, RunError>>,
+    run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
 ) -> Result<(Ended, Crossed), RunError> {
     match outside {
         Some(outside) => Box::pin(outside.run(run)).await,
-        None => Ok((run.await?, Crossed::default())),
+        None => Ok((run.await.map_err(Into::into)?, Crossed::default())),
     }
 }
 

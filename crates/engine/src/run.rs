@@ -8,7 +8,7 @@ use std::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
 
-use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
+use ringfence_gateway::{CallsMade, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{Access, Fs, PiiMode, Policy, RelPath, Secrets};
 use ringfence_sandbox::{
@@ -222,17 +222,16 @@ impl Engine {
         let (stop, seen_by) = (company.stop.clone(), company.run);
         let run = sandbox.run(task, &mut kept, company.stop);
         let (ended, calls, crossed) = match (keeper.as_ref().zip(orders), outside) {
-            (None, None) => (run.await?, CallsMade::default(), Crossed::default()),
-            (None, Some(outside)) => {
-                let (ended, crossed) = Box::pin(outside.run(run)).await?;
+            (None, outside) => {
+                let (ended, crossed) = Box::pin(network::run_beside(outside, run)).await?;
                 (ended, CallsMade::default(), crossed)
             }
             (Some((keeper, orders)), outside) => {
                 let ways = Ways { calls, answers, held };
                 let around = Around::of(request);
-                let run = keeper.run(run, keeper.attend(ways, seen_by), stop);
+                let run = Box::pin(keeper.run(run, keeper.attend(ways, seen_by), stop));
                 let (ended, crossed) = tokio::select! {
-                    ended = network::run_beside(outside, run) => ended?,
+                    ended = Box::pin(network::run_beside(outside, run)) => ended?,
                     () = self.nest(session, around, orders) => return Err(RunError::Abandoned),
                 };
                 (ended, keeper.close().await?, crossed)

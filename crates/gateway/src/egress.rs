@@ -172,7 +172,8 @@ impl Egress {
 
     /// Serves one connection of a program to its end.
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
-        self.while_recorded(self.connection(Rewind::new(stream))).await;
+        self.while_recorded(Box::pin(self.connection(Rewind::new(stream))))
+            .await;
     }
 
     /// Goes on with it for as long as what crosses can be written down.
