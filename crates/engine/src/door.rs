@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_gateway::{CallsMade, Diverged, Pass, Stopped, Told, Waiting, What};
+use ringfence_gateway::{CallsMade, Diverged, Egress, Pass, Stopped, Told, Waiting, What};
 use ringfence_journal::{ExecutionId, RecordError, SessionId};
 use ringfence_sandbox::{Answered, Ask, Asked, Ended, Refusal, Stop, Verdict};
 use ringfence_store::Store;
@@ -50,6 +50,8 @@ pub(crate) struct Keeper {
     store: Arc<Store>,
     ids: (SessionId, ExecutionId),
     rest: Rest,
+    /// The way to the network, where the policy has one.
+    egress: Option<Arc<Egress>>,
     /// The first call at which a program that is run again did not repeat itself: nothing more is answered.
     diverged: std::sync::Mutex<Option<Diverged>>,
 }
@@ -84,8 +86,15 @@ impl Keeper {
             store,
             ids,
             rest,
+            egress: None,
             diverged: std::sync::Mutex::default(),
         }
+    }
+
+    /// The same with a way to the network.
+    #[must_use]
+    pub(crate) fn with_egress(self, egress: Option<Arc<Egress>>) -> Keeper {
+        Keeper { egress, ..self }
     }
 
     /// Answers until the program asks no more and every call has ended; ends early when a call cannot be written down.
@@ -253,6 +262,9 @@ impl Keeper {
         if let What::Tool { server, tool } = what {
             return self.pass.call(number, server, tool, body, &[]).await.map(Ok);
         }
+        if what == What::Fetch {
+            return self.pass.fetch(number, body, self.egress.as_ref()).await.map(Ok);
+        }
         self.pass.look_up()?;
         let known = self.pass.tape().answer(number, what, body).map_err(Stopped::Diverged)?;
         if let Some(known) = known {
@@ -261,7 +273,7 @@ impl Keeper {
         let answer = match what {
             What::Search => Box::pin(self.discover.search(body)).await,
             What::Describe => Box::pin(self.discover.describe(body)).await,
-            What::List | What::Tool { .. } => Box::pin(self.discover.list(body)).await,
+            What::List | What::Tool { .. } | What::Fetch => Box::pin(self.discover.list(body)).await,
         };
         let answer = answer.map_err(told);
         let kept = answer.as_ref().map(String::as_str);
@@ -349,6 +361,7 @@ pub(crate) fn what(ask: &Ask) -> What<&str> {
         Ask::Search => What::Search,
         Ask::Describe => What::Describe,
         Ask::List => What::List,
+        Ask::Fetch => What::Fetch,
     }
 }
 

@@ -105,7 +105,7 @@ pub enum OpenError {
 pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) store: Arc<Store>,
-    pub(crate) lease: Lease,
+    pub(crate) lease: Arc<Lease>,
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Arc<Pool>,
     /// The door, also where there are no tool servers: skills are called through it.
@@ -166,7 +166,7 @@ impl Engine {
         let worker = tokio::task::spawn_blocking(WorkerProgram::load);
         let (near, far) = sinks::open(&settings)?;
         let store = Arc::new(Store::open_to(&settings.home, &near, far).await?);
-        let lease = Lease::acquire(&settings.home)?;
+        let lease = Arc::new(Lease::acquire(&settings.home)?);
         sweep::after_the_dead(&store).await?;
         sweep::old_results(&settings.home.join("results"));
         let worker = worker.await.map_err(|_| LaunchError::Abandoned)??;
@@ -178,12 +178,7 @@ impl Engine {
         let bells = Bells::default();
         let stopped = switch::listen(&store, &lease, &switches, &runs, &bells)?;
         let pool = Arc::new(Pool::new(Arc::clone(&native), MOST_IDLE));
-        let guests = Arc::new(Guests::new(
-            Arc::clone(&native),
-            settings.server_policies.clone(),
-            settings.python.clone(),
-            settings.home.join("scratch"),
-        ));
+        let guests = Arc::new(Guests::new(&native, &settings, (&store, &lease), &switches));
         let door = door(&settings, &guests);
         let told = settings.front.as_ref().map(|front| Sight::of(&front.policy));
         let sight = told.unwrap_or_else(Sight::usual)?;
@@ -306,7 +301,7 @@ impl Engine {
             }
         }
         let groups = native.remains();
-        drop((pool, guests, native));
+        drop((pool, guests, native, door));
         for path in groups.into_iter().filter(|path| !path.exists()) {
             if let Err(error) = lease.forget(&Resource::Cgroup { path }) {
                 tracing::warn!(%error, "the next start will sweep what is gone already");

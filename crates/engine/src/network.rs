@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ringfence_catalog::Language;
 use ringfence_gateway::{Barred, Crossed, Egress, Vault, Whereabouts};
 use ringfence_sandbox::{Ended, NETWORK_PORT, NETWORK_TRUST, Network, Tunnel};
 use tokio::sync::mpsc;
@@ -25,28 +26,23 @@ pub(crate) struct Outside {
 }
 
 impl Engine {
-    /// The way out of an execution and its sandbox's end of it, where the policy has one and the program can use it: code has
-    /// tools, programs have a network.
-    pub(crate) fn outside(&self, session: &Session, program: &Program) -> Result<Option<(Outside, Network)>, RunError> {
-        let is_code = program.stubs().is_some();
-        if is_code || session.policy.net().enabled != Some(true) {
+    /// The way out of an execution, where the policy has one, and its sandbox's end of it: TypeScript and JavaScript have none, for
+    /// their `fetch` is a call.
+    pub(crate) fn outside(
+        &self,
+        session: &Session,
+        program: &Program,
+    ) -> Result<Option<(Outside, Option<Network>)>, RunError> {
+        if session.policy.net().enabled != Some(true) {
             return Ok(None);
         }
         let egress = match session.way_out.get() {
             Some(first) => first.for_execution(session.execution, Arc::clone(&session.policy)),
             None => self.first_way_out(session)?,
         };
-        let egress = Arc::new(egress);
-        let (connections, tunnels) = mpsc::channel(ROOM);
-        let network = Network {
-            env: egress.environment(Whereabouts {
-                port: NETWORK_PORT,
-                trust: NETWORK_TRUST,
-            }),
-            trust: egress.trust().to_owned(),
-            tunnels: connections,
-        };
-        Ok(Some((Outside { egress, tunnels }, network)))
+        let (outside, network) = Outside::new(egress);
+        let has_tunnels = program.stubs() != Some(Language::TypeScript);
+        Ok(Some((outside, has_tunnels.then_some(network))))
     }
 
     /// What a session has at its first way out, it keeps: its certificates, its stand-ins, its limits.
@@ -63,6 +59,21 @@ impl Engine {
 }
 
 impl Outside {
+    /// The way out through `egress`, and its sandbox's end of it.
+    pub(crate) fn new(egress: Egress) -> (Outside, Network) {
+        let (connections, tunnels) = mpsc::channel(ROOM);
+        let network = Network {
+            env: egress.environment(Whereabouts {
+                port: NETWORK_PORT,
+                trust: NETWORK_TRUST,
+            }),
+            trust: egress.trust().to_owned(),
+            tunnels: connections,
+        };
+        let egress = Arc::new(egress);
+        (Outside { egress, tunnels }, network)
+    }
+
     /// Where its rules are held.
     pub(crate) fn egress(&self) -> Arc<Egress> {
         Arc::clone(&self.egress)
@@ -72,13 +83,13 @@ impl Outside {
     /// further.
     pub(crate) async fn run(
         mut self,
-        run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
+        run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
     ) -> Result<(Ended, Crossed), RunError> {
         let mut carried = JoinSet::new();
         tokio::pin!(run);
         let ended = loop {
             tokio::select! {
-                ended = &mut run => break ended?,
+                ended = &mut run => break ended.map_err(Into::into)?,
                 error = self.egress.failed() => return Err(RunError::Record(error)),
                 Some(tunnel) = self.tunnels.recv() => {
                     let egress = Arc::clone(&self.egress);
@@ -90,6 +101,17 @@ impl Outside {
         // The sandbox's end of every connection is gone: what is still carried ends by itself, and is not waited for longer.
         carried.shutdown().await;
         Ok((ended, self.egress.close().await?))
+    }
+}
+
+/// Runs a program beside its way out, if it has one.
+pub(crate) async fn run_beside(
+    outside: Option<Outside>,
+    run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
+) -> Result<(Ended, Crossed), RunError> {
+    match outside {
+        Some(outside) => Box::pin(outside.run(run)).await,
+        None => Ok((run.await.map_err(Into::into)?, Crossed::default())),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringfence_gateway::{CallsMade, Crossed, Pass, Terms};
+use ringfence_gateway::{CallsMade, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{PiiMode, Policy, Secrets};
 use ringfence_sandbox::{Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Spec, Task, Verdict};
@@ -200,8 +200,9 @@ impl Engine {
             happened,
         ));
         let (keeper, orders) = self.keeper(session, request, attempt).unzip();
-        let keeper = keeper.map(Arc::new);
         let (outside, network) = self.outside(session, &request.program)?.unzip();
+        let egress = outside.as_ref().map(Outside::egress);
+        let keeper = keeper.map(|keeper| Arc::new(keeper.with_egress(egress)));
         let held = Held {
             pass: keeper.as_ref().map(|keeper| keeper.pass()),
             egress: outside.as_ref().map(Outside::egress),
@@ -215,26 +216,25 @@ impl Engine {
             stdin: request.stdin.take(),
             door: keeper.is_some().then_some(door),
             wall: request.timeout,
-            network,
+            network: network.flatten(),
             again: attempt.again.clone(),
         };
         let (stop, seen_by) = (company.stop.clone(), company.run);
         let run = sandbox.run(task, &mut kept, company.stop);
         let (ended, calls, crossed) = match (keeper.as_ref().zip(orders), outside) {
-            (None, None) => (run.await?, CallsMade::default(), Crossed::default()),
-            (None, Some(outside)) => {
-                let (ended, crossed) = Box::pin(outside.run(run)).await?;
+            (None, outside) => {
+                let (ended, crossed) = Box::pin(network::run_beside(outside, run)).await?;
                 (ended, CallsMade::default(), crossed)
             }
-            // Code has tools and no network.
-            (Some((keeper, orders)), _) => {
+            (Some((keeper, orders)), outside) => {
                 let ways = Ways { calls, answers, held };
                 let around = Around::of(request);
-                let ended = tokio::select! {
-                    ended = keeper.run(run, keeper.attend(ways, seen_by), stop) => ended?,
+                let run = Box::pin(keeper.run(run, keeper.attend(ways, seen_by), stop));
+                let (ended, crossed) = tokio::select! {
+                    ended = Box::pin(network::run_beside(outside, run)) => ended?,
                     () = self.nest(session, around, orders) => return Err(RunError::Abandoned),
                 };
-                (ended, keeper.close().await?, Crossed::default())
+                (ended, keeper.close().await?, crossed)
             }
         };
         sandbox.settle().await?;

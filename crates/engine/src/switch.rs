@@ -18,9 +18,7 @@ impl Engine {
     /// A switch that ends what runs in `session`, also when another process pulls it.
     pub(crate) fn switch(&self, session: SessionId) -> (Switch, Stop) {
         let (sender, stop) = Stop::new();
-        lock(&self.switches).insert(session, sender);
-        let switches = Arc::clone(&self.switches);
-        (Switch { session, switches }, stop)
+        (Switch::register(&self.switches, session, sender), stop)
     }
 
     /// Ends what runs in this process: all of it.
@@ -37,6 +35,15 @@ impl Engine {
 pub(crate) struct Switch {
     session: SessionId,
     switches: Switches,
+}
+
+impl Switch {
+    /// Has `sender` told when the session is to end.
+    pub(crate) fn register(switches: &Switches, session: SessionId, sender: watch::Sender<bool>) -> Switch {
+        lock(switches).insert(session, sender);
+        let switches = Arc::clone(switches);
+        Switch { session, switches }
+    }
 }
 
 impl Drop for Switch {

@@ -12,6 +12,7 @@ mod connect;
 mod cover;
 mod dial;
 mod environment;
+mod fetch;
 mod forward;
 pub mod fuzz;
 mod generation;
@@ -42,6 +43,7 @@ use std::time::Duration;
 use ringfence_journal::{ExecutionId, NoEntropy, RecordError, Recorder, SessionId, Target};
 use ringfence_policy::{Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use attach::Attachments;
@@ -59,6 +61,7 @@ use crate::screen::Screen;
 use crate::vault::Vault;
 
 pub use environment::Whereabouts;
+pub(crate) use fetch::is_repeatable;
 pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
@@ -121,6 +124,8 @@ struct Shared {
     limiter: Arc<Limiter>,
     attachments: Attachments,
     authority: OnceLock<Option<Authority>>,
+    /// Requests of code that are made at a time.
+    fetches: Semaphore,
 }
 
 /// One execution's way out.
@@ -146,6 +151,7 @@ impl Egress {
                 limiter: Arc::new(Limiter::new(policy.net_limits())),
                 attachments,
                 authority: OnceLock::new(),
+                fetches: Semaphore::new(fetch::MAX_AT_ONCE),
             }),
             rules: Arc::new(Rules::new(policy)),
             ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
@@ -166,8 +172,14 @@ impl Egress {
 
     /// Serves one connection of a program to its end.
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
+        self.while_recorded(Box::pin(self.connection(Rewind::new(stream))))
+            .await;
+    }
+
+    /// Goes on with it for as long as what crosses can be written down.
+    async fn while_recorded(&self, served: impl Future<Output = ()>) {
         tokio::select! {
-            () = self.connection(Rewind::new(stream)) => {}
+            () = served => {}
             // Nothing more goes out at all.
             _ = self.ledger.failed() => self.rules.close(),
             () = self.ledger.closing() => {}

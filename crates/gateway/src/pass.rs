@@ -7,6 +7,7 @@
 mod clear;
 mod count;
 mod ends;
+mod fetch;
 mod past;
 mod rate;
 mod screened;
@@ -26,7 +27,7 @@ use crate::gateway::Gateway;
 use crate::own::Own;
 use crate::refusal::{Refusal, Told};
 use crate::screen::Screen;
-use crate::tape::{AnswerParts, Answered, Asking, Diverged, Known, Tape, What};
+use crate::tape::{AnswerParts, Answered, Asking, Diverged, FETCH, Known, Tape, What};
 use crate::tree::TreeMemory;
 use clear::{Cleared, Halt, Standing};
 pub use count::Waiting;
@@ -562,6 +563,7 @@ fn clipped(mut name: String) -> String {
 fn words(what: What<&str>) -> String {
     match what {
         What::Tool { server, tool } => format!("{server}.{tool}"),
+        What::Fetch => FETCH.to_owned(),
         What::Search | What::Describe | What::List => String::new(),
     }
 }
@@ -576,6 +578,7 @@ fn name(what: What<&str>) -> String {
     let shown = |word| if looks_so(word) { word } else { "unknown" };
     match what {
         What::Tool { server, tool } => format!("{}.{}", shown(server), shown(tool)),
+        What::Fetch => FETCH.to_owned(),
         What::Search | What::Describe | What::List => String::new(),
     }
 }

@@ -134,6 +134,7 @@ impl Refusal {
             "limit.calls",
             "tool.drift",
             "skill.policy",
+            "net.denied",
         ]
         .iter()
         .any(|code| self.code.starts_with(code))

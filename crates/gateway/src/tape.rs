@@ -18,6 +18,9 @@ use crate::refusal::Told;
 pub(crate) use entry::AnswerParts;
 use entry::{Piece, Stage};
 
+/// How a request to the network is called among calls: no tool has a name without its server.
+pub(crate) const FETCH: &str = "fetch";
+
 /// What a call is for, by the program's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<T> {
@@ -34,6 +37,8 @@ pub enum What<T> {
     Describe,
     /// Which tools there are.
     List,
+    /// A request to the network.
+    Fetch,
 }
 
 impl What<String> {
@@ -43,6 +48,7 @@ impl What<String> {
             What::Search => What::Search,
             What::Describe => What::Describe,
             What::List => What::List,
+            What::Fetch => What::Fetch,
         }
     }
 }
@@ -55,6 +61,7 @@ impl<T: AsRef<str>> What<T> {
             What::Search => "`search`".to_owned(),
             What::Describe => "`describe`".to_owned(),
             What::List => "`list`".to_owned(),
+            What::Fetch => "`fetch`".to_owned(),
         }
     }
 }
@@ -317,6 +324,7 @@ impl Tape {
         let taped = self.calls.get(&number)?;
         taped.name.clone().or_else(|| match &taped.what {
             What::Tool { server, tool } => Some(format!("{server}.{tool}")),
+            What::Fetch => Some(FETCH.to_owned()),
             What::Search | What::Describe | What::List => None,
         })
     }

@@ -51,6 +51,8 @@ pub enum Profile {
     Engine,
     /// On top of it, a Python program: files and threads, but no processes, no sockets.
     Python,
+    /// The same in a place with a network: it may connect over the internet's protocols, of which the place has a loopback alone.
+    PythonNetwork,
 }
 
 /// A filter ready to be installed.
@@ -69,6 +71,9 @@ const ARCHITECTURE: u32 = 0xc000_00b7;
 
 /// Call numbers from here on are the x32 interface: never used, so never allowed.
 const FOREIGN: u32 = 0x4000_0000;
+
+/// The families of the internet's sockets.
+const INTERNET: &[u32] = &[libc::AF_INET.cast_unsigned(), libc::AF_INET6.cast_unsigned()];
 
 const NAMESPACES: u32 = 0x7e02_0080; // CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS,TIME}
 const CLONE_THREAD: u32 = 0x0001_0000;
@@ -93,7 +98,7 @@ impl Filter {
                 rules.extend(told(Action::Allow));
                 compile(rules, refused)
             }
-            Profile::Python => {
+            Profile::Python | Profile::PythonNetwork => {
                 rules.extend(numbers(ENGINE, Action::Allow));
                 rules.extend(numbers(PYTHON_MORE, Action::Allow));
                 rules.extend(told(Action::Allow));
@@ -101,6 +106,10 @@ impl Filter {
                 rules.push((number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)));
                 // What an event loop wakes itself with.
                 rules.push(pairs());
+                if profile == Profile::PythonNetwork {
+                    rules.push((number(libc::SYS_socket), Action::Check(Check::OneOf(0, INTERNET))));
+                    rules.push((number(libc::SYS_connect), Action::Allow));
+                }
                 compile(rules, refused)
             }
         }

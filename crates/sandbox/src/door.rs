@@ -64,6 +64,8 @@ pub enum Ask {
     Describe,
     /// Which tools there are.
     List,
+    /// A request to the network.
+    Fetch,
 }
 
 /// The answer to a call.
@@ -100,6 +102,7 @@ impl From<wire::Ask> for Ask {
             wire::Ask::Search => Ask::Search,
             wire::Ask::Describe => Ask::Describe,
             wire::Ask::List => Ask::List,
+            wire::Ask::Fetch => Ask::Fetch,
         }
     }
 }

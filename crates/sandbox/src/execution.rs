@@ -35,7 +35,7 @@ pub struct Task {
     pub door: Option<Door>,
     /// How long it may take, where that is less than the place allows.
     pub wall: Option<Duration>,
-    /// Its way to the network, for programs and scripts in a place made for it; `None`: none.
+    /// Its way to the network, for programs, scripts and Python in a place made for it; `None`: none.
     pub network: Option<Network>,
     /// What makes code do the same again; `None`: [fresh](Again::fresh). Programs and scripts have none.
     pub again: Option<Again>,

@@ -150,6 +150,7 @@ impl Sandbox {
             language,
             limits: self.child_limits(leaf.as_ref().is_some_and(Leaf::counts_memory)),
             interpreter: Text::cut(python.as_deref().unwrap_or_default()),
+            network: self.spec.network,
         });
         let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd())
             .chain(tasks.iter().map(AsFd::as_fd))

@@ -67,6 +67,8 @@ pub enum Ask {
     Describe,
     /// Which tools there are.
     List,
+    /// A request to the network, and its whole answer.
+    Fetch,
 }
 
 /// Where a body is.

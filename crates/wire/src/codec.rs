@@ -82,8 +82,8 @@ pub enum Unfit {
         /// The number.
         number: u16,
     },
-    /// Something of the network for code, which has none.
-    #[error("code has no network")]
+    /// Something of the network for an engine, which has none.
+    #[error("an engine has no network")]
     Network,
     /// A text that no program can be given.
     #[error("a NUL byte in an argument, a path or the environment")]

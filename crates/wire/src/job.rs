@@ -9,7 +9,7 @@ use crate::stream::SOURCE_CAP;
 use crate::trace::TRACE_CAP;
 
 /// The version of this language. The host and its worker are built together, so there is only one at a time.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// The most bytes of all arguments together.
 pub const ARGUMENTS_MAX: usize = 48 * 1024;
@@ -81,7 +81,7 @@ pub struct Job {
     pub env: Environment,
     /// What it reads.
     pub stdin: StdinMode,
-    /// Its way to the network; only for programs and scripts.
+    /// Its way to the network; not for TypeScript and JavaScript, whose `fetch` is a call.
     pub network: Option<Network>,
 }
 
@@ -152,7 +152,14 @@ impl Job {
         if texts.chain([&*self.cwd]).any(has_nul) {
             return Err(Unfit::Nul);
         }
-        if self.network.is_some() && matches!(self.kind, JobKind::Code { .. }) {
+        let is_engine = matches!(
+            self.kind,
+            JobKind::Code {
+                language: Language::TypeScript | Language::JavaScript,
+                ..
+            }
+        );
+        if self.network.is_some() && is_engine {
             return Err(Unfit::Network);
         }
         if self.env.iter().any(|(name, _)| name.is_empty() || name.contains('=')) {

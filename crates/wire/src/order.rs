@@ -37,6 +37,8 @@ pub struct Preparation {
     pub limits: ChildLimits,
     /// The interpreter's path in the sandbox; empty where none is needed.
     pub interpreter: Text<1024>,
+    /// The place has a network, so that a Python program may connect.
+    pub network: bool,
 }
 
 /// Limits that the child puts on itself, behind or instead of control groups.

@@ -180,7 +180,12 @@ impl Init {
         let python = match preparation.language {
             Language::Python => {
                 if self.zygote.as_mut().is_none_or(|zygote| !zygote.is_alive()) {
-                    self.zygote = Some(Zygote::start(&preparation.interpreter, &Filter::of(Profile::Python))?);
+                    let profile = if preparation.network {
+                        Profile::PythonNetwork
+                    } else {
+                        Profile::Python
+                    };
+                    self.zygote = Some(Zygote::start(&preparation.interpreter, &Filter::of(profile))?);
                 }
                 let zygote = self.zygote.as_mut().ok_or(PrepareError::NoPipe)?;
                 Some(zygote.fork(&tasks, preparation.limits)?)

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::bridge::Bridge;
 use crate::child::{advised, diverged, plain_fault, plain_outcome, too_large};
+use crate::network;
 use crate::pipe::{Given, Pipe};
 use crate::python::{Frames, PythonError, PythonJob, PythonResult, is_ready};
 use crate::relay::Relay;
@@ -33,6 +34,15 @@ pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     pipe.tell(&FromChild::Ready);
     let given = pipe.job();
     pipe.tell_along(&FromChild::Started);
+    if let Some(network) = &given.job.network
+        && let Err(error) = network::prepare(pipe, network)
+    {
+        let fault = plain_fault("program.network", &error.to_string());
+        for stream in [Stream::Stdout, Stream::Stderr, Stream::Value] {
+            pipe.end(stream);
+        }
+        return plain_outcome(OutcomeKind::Failed, 126, Some(fault));
+    }
     let sent = frame(&given).map(|frame| stream.write_all(&frame).is_ok());
     let mut relay = Relay::new(None, python.stdout, python.stderr);
     let followed = Bridge::new(stream, frames).and_then(|mut bridge| {
@@ -76,6 +86,7 @@ fn frame(given: &Given) -> Result<Vec<u8>, Box<Fault>> {
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), value.as_str().to_owned()))
         .collect();
+    let has_network = job.network.is_some();
     let job = PythonJob {
         source,
         file_name: file_name.as_str(),
@@ -87,6 +98,7 @@ fn frame(given: &Given) -> Result<Vec<u8>, Box<Fault>> {
         seed: *seed,
         clock: *clock,
         trace,
+        network: has_network,
     };
     job.to_frame()
         .map_err(|error| Box::new(plain_fault("program.too_large", &error.to_string())))

@@ -184,6 +184,8 @@ pub struct PythonJob<'a> {
     /// What reached it when it ran before.
     #[serde(serialize_with = "as_base64")]
     pub trace: &'a [u8],
+    /// Whether it has a way to the network.
+    pub network: bool,
 }
 
 fn as_base64<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {

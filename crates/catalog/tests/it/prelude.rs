@@ -19,6 +19,8 @@ emit("a.txt"); emit("a.txt", { type: "text/plain" }); emit({ a: 1 }, { name: "a.
 await search("open an issue"); await search(["a", "b"], { detail: "names", limit: 3 }); await describe("s.t0"); await list("s");
 const timer = setTimeout((word: string) => console.log(word), 5, "x"); clearTimeout(timer);
 queueMicrotask(() => {}); clearInterval(setInterval(() => {}, 10));
+const page = await fetch("https://example.com", { method: "POST", headers: { a: "b" }, body: "x", redirect: "manual" });
+console.log(page.ok, page.headers.get("a"), await page.text(), (await page.json()).x, (await page.bytes()).length, (await page.arrayBuffer()).byteLength);
 files.write("a.txt", new TextEncoder().encode(files.list().join()));
 const text: string = new TextDecoder().decode(files.readBytes("a.txt")) + files.read("a.txt", "hex") + args.join(" ");
 console.time("x"); console.group(); console.groupEnd(); console.assert(performance.now() > 0, "late"); console.timeEnd("x");
@@ -26,7 +28,7 @@ export default structuredClone({ text });
 "#;
 
 const REFUSED: &str = r#"
-await fetch("https://example.com");
+await fetch("https://example.com", { signal: 1 });
 await s.t0({ a: "x" });
 await tools.s.t0.try({ b: 1 });
 process.exit(1);

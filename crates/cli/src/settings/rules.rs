@@ -60,6 +60,22 @@ pub(crate) fn observing(policy: &Policy, config: &Config) -> Result<Policy, Faul
     })
 }
 
+/// Refuses a tool server's policy whose network is more than the operator's ceiling has. The rest of it is the operator's own word:
+/// a server needs folders and memory that no session does.
+pub(crate) fn network_under_ceiling(draft: &Draft, config: &Config) -> Result<(), Fault> {
+    let Some(ceiling) = &config.ceiling else {
+        return Ok(());
+    };
+    let Err(error) = draft.clone().under(&Ceiling::from_draft(ceiling.clone())) else {
+        return Ok(());
+    };
+    let excess = error.keys.iter().find(|excess| excess.key.starts_with("net"));
+    excess.map_or(Ok(()), |excess| {
+        Err(Fault::ours("policy.ceiling", excess.to_string())
+            .hint("take it out of the server's policy, or add it to the operator's `ceiling`"))
+    })
+}
+
 /// A policy with nothing above it.
 pub(crate) fn alone(draft: &Draft) -> Result<Policy, Fault> {
     own_word(draft, &Draft::empty())

@@ -29,14 +29,14 @@ impl Chosen {
         let mut servers = config.servers.clone();
         let beside = |path: &Path| Ok::<_, Fault>(absolute(path)?.parent().map(Path::to_owned).unwrap_or_default());
         let folder = config.path.as_deref().map(beside).transpose()?.unwrap_or_default();
-        let mut policies = policies(&servers, &folder)?;
+        let mut policies = policies(&servers, &folder, config)?;
         if let Some(path) = &rules.servers {
             let name = path.display().to_string();
             let text = read_text(path, "servers.read")
                 .map_err(|fault| fault.hint("name a JSON or YAML file with `mcpServers` in it"))?;
             let folder = beside(path)?;
             let more = Servers::parse(&text, &folder).map_err(|error| unread(&name, &error))?;
-            policies.extend(self::policies(&more, &folder)?);
+            policies.extend(self::policies(&more, &folder, config)?);
             servers = servers.and(more).map_err(|error| unread(&name, &error))?;
         }
         let servers = servers.with(&config.credentials).map_err(|error| {
@@ -55,7 +55,7 @@ impl Chosen {
 }
 
 /// The policies that entries name: presets, or files relative to the document.
-fn policies(servers: &Servers, folder: &Path) -> Result<BTreeMap<String, Policy>, Fault> {
+fn policies(servers: &Servers, folder: &Path, config: &Config) -> Result<BTreeMap<String, Policy>, Fault> {
     let mut policies = BTreeMap::new();
     for server in servers.iter() {
         if let Source::Program(program) = &server.source
@@ -63,7 +63,10 @@ fn policies(servers: &Servers, folder: &Path) -> Result<BTreeMap<String, Policy>
         {
             let preset = ringfence_policy::Draft::preset(policy).map(Ok);
             let draft = preset.unwrap_or_else(|| rules::own_file(&folder.join(policy)));
-            let found = draft.and_then(|draft| rules::alone(&draft));
+            let found = draft.and_then(|draft| {
+                rules::network_under_ceiling(&draft, config)?;
+                rules::alone(&draft)
+            });
             let policy = found.map_err(|fault| Fault {
                 message: format!("server `{}`: {}", server.name, fault.message),
                 ..fault

@@ -1,10 +1,13 @@
 //! Real clients in the sandbox, in an internet of their own: what is allowed works as everywhere, and nothing else does.
 
 mod clients;
+mod fetch;
 mod learning;
 mod packages;
 mod probes;
+mod python;
 mod secrets;
+mod servers;
 mod world;
 
 use serde_json::{Value, json};

@@ -111,6 +111,12 @@ impl Limiter {
         Ok(())
     }
 
+    /// Why nothing more may cross, where all bytes are used up.
+    pub(super) fn spent(&self) -> Option<Refusal> {
+        let limits = self.limits();
+        (self.bytes.load(Ordering::Acquire) > limits.bytes.get()).then(|| spent(&limits))
+    }
+
     fn over(&self, refusal: Refusal) -> Over {
         Over {
             refusal,

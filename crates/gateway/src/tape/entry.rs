@@ -62,6 +62,7 @@ const DESCRIBE: u8 = 2;
 const LIST: u8 = 3;
 /// A tool, with a byte for what its server says of it.
 const HINTED: u8 = 4;
+const FETCH: u8 = 5;
 
 /// Writes a call.
 pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: &Body<'_>) -> Vec<u8> {
@@ -72,6 +73,7 @@ pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: &Body<'_>) -> Vec<u8
         What::Search => (SEARCH, "", ""),
         What::Describe => (DESCRIBE, "", ""),
         What::List => (LIST, "", ""),
+        What::Fetch => (FETCH, "", ""),
     };
     let (flag, text) = match body {
         Body::Text(text) => (TEXT, text.as_bytes()),
@@ -127,6 +129,7 @@ pub(super) fn read_call(bytes: Vec<u8>) -> Result<Call, TapeError> {
         SEARCH => What::Search,
         DESCRIBE => What::Describe,
         LIST => What::List,
+        FETCH => What::Fetch,
         _ => return Err(TapeError::Damaged("what a call was for")),
     };
     let name = Some(reader.text()?.to_owned()).filter(|name| !name.is_empty());

@@ -107,7 +107,12 @@ fn what_a_watch_could_not_count_is_not_made() {
 #[test]
 fn foreign_interfaces_are_killed() {
     const I386: u32 = 0x4000_0003;
-    for profile in [Profile::Program, Profile::Engine, Profile::Python] {
+    for profile in [
+        Profile::Program,
+        Profile::Engine,
+        Profile::Python,
+        Profile::PythonNetwork,
+    ] {
         let filter = Filter::of(profile);
         assert_eq!(judge(&filter, I386, 0, [0; 6]), KILL);
         assert_eq!(judge(&filter, ARCHITECTURE, FOREIGN, [0; 6]), KILL);
@@ -212,6 +217,25 @@ fn engines_make_no_processes_and_no_sockets() {
         [u64::from(CLONE_THREAD), 0, 0, 0, 0, 0],
         ALLOW,
     );
+}
+
+#[test]
+fn python_with_a_network_connects_and_nothing_else() {
+    let profile = Profile::PythonNetwork;
+    for (family, expected) in [
+        (libc::AF_INET, ALLOW),
+        (libc::AF_INET6, ALLOW),
+        (libc::AF_UNIX, PERMISSION),
+        (libc::AF_NETLINK, PERMISSION),
+        (libc::AF_PACKET, PERMISSION),
+    ] {
+        let family = u64::from(family.cast_unsigned());
+        check(profile, libc::SYS_socket, [family, 0, 0, 0, 0, 0], expected);
+    }
+    check(profile, libc::SYS_connect, [0; 6], ALLOW);
+    for call in [libc::SYS_execve, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept4] {
+        check(profile, call, [0; 6], PERMISSION);
+    }
 }
 
 #[test]

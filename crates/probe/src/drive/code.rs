@@ -8,10 +8,11 @@ use crate::attempt::{Heard, Line};
 /// Names that would be a way out of the engine, and a file outside. One word per thing that is there.
 const JAVASCRIPT: &str = r#"
 const there = [];
-const names = ["fetch", "XMLHttpRequest", "WebSocket", "process", "require", "Deno", "Bun", "Worker", "std", "os"];
+const names = ["XMLHttpRequest", "WebSocket", "process", "require", "Deno", "Bun", "Worker", "std", "os"];
 for (const name of names) {
   if (globalThis[name] !== undefined) there.push(["89", name]);
 }
+try { await fetch("http://127.0.0.1/"); there.push(["89", "fetch"]); } catch (error) {}
 for (const path of ["CANARY", "../CANARY", "../../../../../../CANARY", "/proc/1/environ"]) {
   try { files.read(path); there.push(["1", path]); } catch (error) {}
 }

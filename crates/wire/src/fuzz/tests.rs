@@ -241,6 +241,7 @@ fn spoilt_messages_never_break_the_decoder() {
                 cpu_seconds: 62,
             },
             interpreter: Text::cut("/usr/bin/python3"),
+            network: true,
         })),
     ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);

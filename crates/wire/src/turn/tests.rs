@@ -113,6 +113,7 @@ fn prepare(number: u32) -> Order {
         language: Language::Python,
         limits,
         interpreter: Text::default(),
+        network: false,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Every message and frame of version 7, byte for byte. A change here is a change of the language: it needs a new version.
+//! Every message and frame of version 8, byte for byte. A change here is a change of the language: it needs a new version.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use ringfence_wire::{
     Return, Side, StdinMode, Stream, Text, ToChild, TunnelId, VERSION, decode, encode_frame,
 };
 
-const PINNED: &str = include_str!("../../testdata/v7/messages.txt");
+const PINNED: &str = include_str!("../../testdata/v8/messages.txt");
 
 fn text<const N: usize>(text: &str) -> Text<N> {
     Text::cut(text)
@@ -61,6 +61,7 @@ fn orders() -> Vec<Order> {
             language,
             limits,
             interpreter: text("/usr/bin/python3"),
+            network: language == Language::Python,
         })
     };
     vec![
@@ -184,6 +185,7 @@ fn from_child() -> Vec<FromChild> {
     messages.push(call(2, Ask::Search, Body::Streamed { bytes: 32_769 }));
     messages.push(call(128, Ask::Describe, Body::Inline(text(""))));
     messages.push(call(u32::MAX, Ask::List, Body::Inline(text("é"))));
+    messages.push(call(3, Ask::Fetch, Body::Inline(text("{}"))));
     messages.extend([64, 319].map(|id| FromChild::Open {
         tunnel: TunnelId::from_id(id).unwrap(),
     }));
@@ -292,6 +294,7 @@ fn no_variant_is_left_unpinned() {
             Ask::Search => 13,
             Ask::Describe => 14,
             Ask::List => 15,
+            Ask::Fetch => 21,
         },
         FromChild::Open { .. } => 16,
         FromChild::Trace(_) => 17,
@@ -302,7 +305,7 @@ fn no_variant_is_left_unpinned() {
     check(orders().iter().map(order).collect(), 4);
     check(reports().iter().map(report).collect(), 7);
     check(to_child().iter().map(to_child_kind).collect(), 10);
-    check(from_child().iter().map(from_child_kind).collect(), 21);
+    check(from_child().iter().map(from_child_kind).collect(), 22);
 }
 
 #[test]

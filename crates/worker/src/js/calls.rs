@@ -15,6 +15,7 @@ pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>)
             "search" => Ask::Search,
             "describe" => Ask::Describe,
             "list" => Ask::List,
+            "fetch" => Ask::Fetch,
             _ => match (Text::new(server), Text::new(tool)) {
                 (Ok(server), Ok(tool)) => Ask::Tool { server, tool },
                 _ => return 0,

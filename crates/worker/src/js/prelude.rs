@@ -16,11 +16,12 @@ const TICKS_PER_MILLISECOND: u32 = 10;
 const _: () = assert!(TICKS_PER_MILLISECOND as u64 * 1000 == ringfence_wire::TICKS_PER_SECOND);
 
 const CORE: &str = include_str!("prelude/core.js");
-const PARTS: [(&str, &str); 11] = [
+const PARTS: [(&str, &str); 12] = [
     ("clone", include_str!("prelude/clone.js")),
     ("console", include_str!("prelude/console.js")),
     ("crypto", include_str!("prelude/crypto.js")),
     ("emit", include_str!("prelude/emit.js")),
+    ("fetch", include_str!("prelude/fetch.js")),
     ("files", include_str!("prelude/files.js")),
     ("inspect", include_str!("prelude/inspect.js")),
     ("tools", include_str!("prelude/tools.js")),

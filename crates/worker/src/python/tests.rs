@@ -203,6 +203,7 @@ fn run_on(zygote: &Zygote, source: &str, args: &[&str], prepare: impl Fn(&Path))
         seed: SEEDS.fetch_add(1, Ordering::Relaxed),
         clock: clock_now(),
         trace: &[],
+        network: false,
     };
     child.stream.write_all(&job.to_frame().unwrap()).unwrap();
     let mut emitted = Vec::new();
@@ -276,6 +277,7 @@ fn a_child_joins_its_groups_and_keeps_nothing_else_open() {
         seed: 0,
         clock: clock_now(),
         trace: &[],
+        network: false,
     };
     child.stream.write_all(&job.to_frame().unwrap()).unwrap();
     let answer = last_frame(&mut frames, &mut child.stream).unwrap();

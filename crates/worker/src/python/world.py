@@ -191,6 +191,67 @@ def _replace_loops():
     asyncio.Task = asyncio.tasks.Task = Task
 
 
+_NO_NETWORK = "this session has no network: `net.enabled` is not true in its policy; do without it, or use a tool"
+_NO_NAMES = "names are looked up by the proxy alone: use a client that reads HTTPS_PROXY, such as urllib, requests or httpx"
+
+
+class _Network:
+    """Whether the program has one."""
+
+    is_open = False
+
+
+def _open_network():
+    """asyncio was imported without TLS, which only a program with a network has a use for."""
+    import ssl
+
+    _Network.is_open = True
+    for name, module in list(sys.modules.items()):
+        if name.startswith("asyncio.") and vars(module).get("ssl", module) is None:
+            module.ssl = ssl
+    asyncio.sslproto.SSLAgainErrors = (ssl.SSLWantReadError, ssl.SSLSyscallError)
+
+
+def _replace_sockets():
+    """A program without a network is told so; one that uses its network does not meet the same again."""
+    base = socket.socket
+    start, plain_connect, plain_connect_ex = base.__init__, base.connect, base.connect_ex
+
+    @functools.wraps(start)
+    def init(self, *values, **options):
+        try:
+            start(self, *values, **options)
+        except PermissionError as error:
+            if _Network.is_open:
+                raise
+            raise PermissionError(error.errno, _NO_NETWORK) from None
+
+    def connect(self, address, /):
+        _tape.spoil("it uses the network")
+        return plain_connect(self, address)
+
+    def connect_ex(self, address, /):
+        _tape.spoil("it uses the network")
+        return plain_connect_ex(self, address)
+
+    base.__init__, base.connect, base.connect_ex = init, connect, connect_ex
+
+    def explained(look_up):
+        @functools.wraps(look_up)
+        def asked(*values, **options):
+            if not _Network.is_open:
+                raise socket.gaierror(socket.EAI_FAIL, _NO_NETWORK)
+            try:
+                return look_up(*values, **options)
+            except socket.gaierror as error:
+                raise socket.gaierror(error.errno, f"{error.strerror} ({_NO_NAMES})") from None
+
+        return asked
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+        setattr(socket, name, explained(getattr(socket, name)))
+
+
 def _replace_world():
     """Before the first program. Modules that took a function by its name get the new one too."""
     clock, places = _Clock(), _Places()
@@ -211,12 +272,15 @@ def _replace_world():
     _replace_time_of_dates()
     _replace_chance()
     _replace_loops()
+    _replace_sockets()
     # The first hash is slow: no program should wait for it.
     _chance.urandom(1)
 
 
 def _begin_world(job):
     """The world of one program."""
+    if job.get("network"):
+        _open_network()
     _chance.begin(job["seed"])
     random.seed()
     uuid._node = int.from_bytes(_chance.urandom(6), "little") | 1 << 40

@@ -150,6 +150,45 @@ declare class URL {
   toString(): string;
   toJSON(): string;
 }
+interface Headers {
+  append(name: string, value: string): void;
+  delete(name: string): void;
+  get(name: string): string | null;
+  has(name: string): boolean;
+  set(name: string, value: string): void;
+  forEach(callback: (value: string, name: string, headers: Headers) => void): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+}
+declare const Headers: { new (init?: HeadersInit): Headers };
+type HeadersInit = Headers | Record<string, string> | Iterable<[string, string] | string[]>;
+interface FetchOptions {
+  method?: string;
+  /** `{{NAME}}` in a value stands for the operator's credential of that name. */
+  headers?: HeadersInit;
+  body?: string | ArrayBuffer | ArrayBufferView | URLSearchParams | null;
+  redirect?: "follow" | "manual" | "error";
+}
+/** A whole answer of at most 8 MiB. */
+interface Response {
+  readonly ok: boolean;
+  readonly status: number;
+  readonly statusText: string;
+  readonly url: string;
+  readonly redirected: boolean;
+  readonly headers: Headers;
+  readonly bodyUsed: boolean;
+  text(): Promise<string>;
+  json(): Promise<any>;
+  bytes(): Promise<Uint8Array>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  clone(): Response;
+}
+/** A request to the network, where the policy opens it (`net.enabled: true`); else it throws a ToolError. */
+declare function fetch(url: string | URL | ({ url: string } & FetchOptions), options?: FetchOptions): Promise<Response>;
+
 /** Chance is the same when a run is repeated: not for keys. */
 declare const crypto: {
   randomUUID(): string;

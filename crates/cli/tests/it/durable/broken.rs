@@ -4,6 +4,7 @@
 use std::fs;
 
 use ringfence_engine::approvals::ApprovalState;
+use ringfence_journal::Kind;
 use ringfence_testkit::front::{Era, Stdio, structured};
 use serde_json::{Value, json};
 
@@ -125,6 +126,50 @@ fn a_python_program_with_threads_keeps_its_sandbox_and_says_that_it_cannot_go_on
     assert_eq!(world.calls_of("send"), 1);
     // Its question is taken back when the new server sweeps.
     world.pending(0);
+}
+
+/// The rules with a network that leads nowhere.
+fn with_network() -> World {
+    World::under(&format!("{}net: {{ enabled: true }}\n", super::world::RULES))
+}
+
+#[test]
+fn a_python_program_that_used_the_network_says_that_it_cannot_go_on() {
+    let world = with_network();
+    let server = world.serve();
+    let code = "import socket
+socket.create_connection(('127.0.0.1', 3128)).close()
+await tools.log.send(text='it')";
+    let run = server.begin("python", code);
+    let question = world.pending(1).remove(0);
+    let told = server.waits(&run);
+    assert!(told["unrepeatable"].as_str().unwrap().contains("network"), "{told}");
+    world.answer(question.id, true).unwrap();
+    assert_eq!(server.ended(&run)["value"], "it");
+    assert_eq!(world.calls_of("send"), 1);
+}
+
+#[test]
+fn a_program_that_is_run_again_has_its_fetches_from_the_recording() {
+    let world = with_network();
+    let server = world.serve();
+    let code = r#"
+let told;
+try { await fetch("https://nowhere.example/x", { method: "POST", body: "once" }); } catch (error) { told = [error.code, error.rule]; }
+const sent = await tools.log.send.try({ text: "it" });
+[told, sent.ok]
+"#;
+    let run = server.begin("typescript", code);
+    world.suspended(&run);
+    server.kill();
+    let server = world.serve();
+    world.answer(world.pending(1)[0].id, true).unwrap();
+    let ended = server.ended(&run);
+    assert_eq!(ended["value"], json!([["net.denied", "net.default"], true]), "{ended}");
+    let kinds = world.journal(&run.session);
+    let refused = kinds.iter().filter(|kind| matches!(kind, Kind::EgressRefused { .. }));
+    assert_eq!(refused.count(), 1, "{kinds:#?}");
+    world.nothing_twice();
 }
 
 /// Whether an answer says, as a fact and in words, that its execution does not outlive the server.

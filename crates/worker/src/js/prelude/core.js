@@ -41,6 +41,7 @@ export default (native, global) => {
   for (const name of ["structuredClone", "TextEncoder", "TextDecoder", "Intl"]) later(global, name, "web", false);
   for (const name of ["URL", "URLSearchParams"]) later(global, name, "url", false);
   later(global, "crypto", "crypto", false);
+  for (const name of ["fetch", "Headers", "Response"]) later(global, name, "fetch", false);
   for (const name of ["tools", "skills", "search", "describe", "list", "ToolError"]) later(global, name, "tools", false);
 
   const timers = new Map();

@@ -85,7 +85,7 @@ export default (native) => {
   };
 
   return {
-    tools, skills, ToolError,
+    tools, skills, ToolError, start,
     search: question("search", (query) => ({ query }), (intents) => ({ intents })),
     describe: question("describe", (tool) => ({ tools: [tool] }), (tools) => ({ tools })),
     list: question("list", (server) => ({ server })),

@@ -11,6 +11,7 @@ pub(super) fn answer(ask: &Ask, body: &str) -> Answered {
         Ask::Search => "search".to_owned(),
         Ask::Describe => "describe".to_owned(),
         Ask::List => "list".to_owned(),
+        Ask::Fetch => "fetch".to_owned(),
     };
     match name.as_str() {
         "no.rule" => Err(Refusal {

@@ -148,6 +148,7 @@ fn a_job_above_the_cap_is_not_sent() {
         seed: 0,
         clock: 0,
         trace: &[],
+        network: false,
     };
     assert!(matches!(job.to_frame(), Err(JobError::TooLarge { .. })));
 }

@@ -130,6 +130,7 @@ pub(super) fn run(zygote: &Zygote, start: &Start, host: Host) -> Did {
         seed: start.seed,
         clock: start.clock,
         trace: &start.trace,
+        network: false,
     };
     child.stream.write_all(&job.to_frame().unwrap()).unwrap();
     let mut did = follow(&mut child, frames, host);

@@ -177,7 +177,11 @@ with os.scandir('d') as entries:
 print({'set', 'of', 'texts', b'and', b'bytes', 1.5, None, (1, 'x')}, hash('text'))
 ";
 
-pub(super) const UNREPEATABLE: [(&str, &str); 6] = [
+pub(super) const UNREPEATABLE: [(&str, &str); 7] = [
+    (
+        "import socket\none = socket.socket()\none.connect_ex(('127.0.0.1', 9))\nawait tools.s.a()\n'done'",
+        "it uses the network",
+    ),
     (
         "import threading\nfound = []\nfor n in range(3):\n    one = threading.Thread(target=found.append, args=(n,))\n    one.start()\n    one.join()\n'done' if found == [0, 1, 2] else found",
         "it starts a thread",

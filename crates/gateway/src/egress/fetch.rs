@@ -1,0 +1,249 @@
+//! `fetch` of code: one request and its whole answer, on the same road as a program's connection. Code has no connection of its own,
+//! so this side speaks for it: it asks the proxy as any client would, and nothing that the proxy refuses is reached another way.
+
+mod ask;
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::LOCATION;
+use http::{Method, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use ringfence_journal::CallOutcome;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use url::Url;
+
+use super::refuse::{self, CODE, Denial};
+use super::{Egress, forward, head, serve, want};
+use crate::refusal::{Refusal, Told};
+use ask::{Fetch, Redirect};
+
+/// Bytes of the body of a request or an answer. As base64 in JSON it still fits one answer of a call.
+pub(super) const MAX_BODY: usize = 8 << 20;
+/// Requests of one session at a time, so that what they hold in memory is bounded; the others wait.
+pub(super) const MAX_AT_ONCE: usize = 8;
+/// Hosts that one request may be sent on to, one after another.
+const MAX_REDIRECTS: usize = 20;
+/// Lines of an answer's head: a few more than a host may send, for those that are made on the way.
+const MAX_HEADERS: usize = 128;
+/// Bytes that may be under way between us and the proxy.
+const PIPE_CAPACITY: usize = 64 * 1024;
+/// The rule by which our own bounds refuse.
+const RULE: &str = "builtin.fetch";
+
+/// Why there is no answer: how the call went, and what the program is told.
+pub(crate) type FetchError = (CallOutcome, Told);
+
+/// The answer as a program gets it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fetched {
+    url: String,
+    redirected: bool,
+    status: u16,
+    status_text: &'static str,
+    headers: Vec<(String, String)>,
+    /// In base64, whatever it is.
+    body: String,
+}
+
+/// What the proxy says of a refusal.
+#[derive(Deserialize)]
+struct Refused {
+    code: String,
+    message: String,
+    rule: Option<String>,
+    hint: Option<String>,
+}
+
+/// Whether a request that may have been made already can be made again: by its method it changes nothing.
+pub(crate) fn is_repeatable(body: &str) -> bool {
+    Fetch::read(body).is_ok_and(|fetch| matches!(fetch.method, Method::GET | Method::HEAD | Method::OPTIONS))
+}
+
+impl Egress {
+    /// Makes the request that `body` asks for, in JSON, and answers with the response as JSON text. Each host that it is sent on to
+    /// is judged as if it had been asked first.
+    pub(crate) async fn fetch(self: &Arc<Self>, body: &str) -> Result<String, FetchError> {
+        let mut fetch = Fetch::read(body).map_err(failed)?;
+        fetch.fill_in(&self.attachments().environment());
+        // The semaphore is never closed.
+        let _turn = self.shared.fetches.acquire().await;
+        for followed in 0..=MAX_REDIRECTS {
+            let mut carried = JoinSet::new();
+            let response = self.hop(&fetch, &mut carried).await?;
+            let Some(next) = redirect(&fetch, &response)? else {
+                return self.whole(&fetch.url, followed > 0, response).await;
+            };
+            fetch.follow(next, response.status());
+        }
+        let message = format!("`{}` was sent on more than {MAX_REDIRECTS} times", fetch.host());
+        Err(failed(Refusal::new("net.redirects", message).by(RULE).hint(
+            "ask with `redirect: \"manual\"` and look where each answer leads",
+        )))
+    }
+
+    /// One request to one host. Whatever carries it ends with `carried`.
+    async fn hop(self: &Arc<Self>, fetch: &Fetch, carried: &mut JoinSet<()>) -> Result<Response<Incoming>, FetchError> {
+        let origin = fetch.origin().map_err(failed)?;
+        let permit = match self.shared.limiter.open() {
+            Ok(permit) => permit,
+            Err(over) => {
+                let denial = Denial::from(over.refusal);
+                let to = want::target(origin.scheme, &origin.host.to_string(), origin.port);
+                if over.first && !self.refused(&to, &denial).await {
+                    return Err(broken(fetch, "its refusal cannot be written down"));
+                }
+                return Err((CallOutcome::Refused, denial.refusal.into()));
+            }
+        };
+        let request = fetch.request(&origin).map_err(failed)?;
+        let (near, far) = tokio::io::duplex(PIPE_CAPACITY);
+        let egress = Arc::clone(self);
+        carried.spawn(async move {
+            egress.while_recorded(serve::one(&egress, far, Some(origin))).await;
+            drop(permit);
+        });
+        let mut builder = http1::Builder::new();
+        builder.max_headers(MAX_HEADERS);
+        let shaken = builder.handshake(TokioIo::new(near)).await;
+        let (mut sender, connection) = shaken.map_err(|error| broken(fetch, &error.to_string()))?;
+        carried.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a request of `fetch` broke off");
+            }
+        });
+        let sent = sender.send_request(request).await;
+        let response = sent.map_err(|error| broken(fetch, &error.to_string()))?;
+        if forward::size(response.headers()) > head::MOST {
+            let message = format!("the head of the answer has more than {} KiB", head::MOST >> 10);
+            return Err(failed(Refusal::new("net.too_large", message).by(RULE)));
+        }
+        if response.headers().contains_key(CODE) {
+            return Err(self.denied(fetch, response).await);
+        }
+        Ok(response)
+    }
+
+    /// The refusal that an answer of the proxy is.
+    async fn denied(&self, fetch: &Fetch, response: Response<Incoming>) -> FetchError {
+        let outcome = match response.status() {
+            StatusCode::BAD_GATEWAY => CallOutcome::Failed,
+            _ => CallOutcome::Refused,
+        };
+        if fetch.method == Method::HEAD {
+            // Such an answer has no body to say why.
+            let code = response.headers().get(CODE).and_then(|code| code.to_str().ok());
+            let told = Told {
+                code: code.unwrap_or("net.denied").to_owned(),
+                message: format!("`{}` was refused", fetch.host()),
+                rule: None,
+                hint: Some("ask with GET to hear which rule refused".to_owned()),
+                retry_after_ms: None,
+            };
+            return (outcome, told);
+        }
+        let body = match self.body(&fetch.url, response.into_body()).await {
+            Ok(body) => body,
+            Err(error) => return error,
+        };
+        match serde_json::from_slice::<Refused>(&body) {
+            Ok(refused) => (
+                outcome,
+                Told {
+                    code: refused.code,
+                    message: refused.message,
+                    rule: refused.rule,
+                    hint: refused.hint,
+                    retry_after_ms: None,
+                },
+            ),
+            Err(error) => broken(fetch, &error.to_string()),
+        }
+    }
+
+    /// The whole answer as JSON text.
+    async fn whole(&self, url: &Url, redirected: bool, response: Response<Incoming>) -> Result<String, FetchError> {
+        let (head, body) = response.into_parts();
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
+                (name.as_str().to_owned(), value)
+            })
+            .collect();
+        let body = self.body(url, body).await?;
+        let fetched = Fetched {
+            url: url.as_str().to_owned(),
+            redirected,
+            status: head.status.as_u16(),
+            status_text: head.status.canonical_reason().unwrap_or_default(),
+            headers,
+            body: STANDARD.encode(body),
+        };
+        serde_json::to_string(&fetched).map_err(|error| failed(Refusal::new("net.unreachable", error.to_string())))
+    }
+
+    /// A body, read to its end.
+    async fn body(&self, url: &Url, mut body: Incoming) -> Result<Vec<u8>, FetchError> {
+        let host = url.host_str().unwrap_or_default();
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| match self.shared.limiter.spent() {
+                Some(refusal) => (CallOutcome::Refused, refusal.into()),
+                None => failed(refuse::unreachable(host, &format!("its answer broke off: {error}"))),
+            })?;
+            if let Ok(part) = frame.into_data() {
+                if bytes.len() + part.len() > MAX_BODY {
+                    return Err(failed(too_large(&format!("the answer of `{host}`"))));
+                }
+                bytes.extend_from_slice(&part);
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Where an answer sends the request on to; nothing where it is the last one.
+fn redirect(fetch: &Fetch, response: &Response<Incoming>) -> Result<Option<Url>, FetchError> {
+    let is_one = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = response.headers().get(LOCATION).filter(|_| is_one) else {
+        return Ok(None);
+    };
+    match fetch.redirect {
+        Redirect::Manual => return Ok(None),
+        Redirect::Error => {
+            let message = format!("`{}` sends the request on, and `redirect` is `error`", fetch.host());
+            return Err(failed(Refusal::new("net.redirects", message).by(RULE)));
+        }
+        Redirect::Follow => {}
+    }
+    let next = location
+        .to_str()
+        .ok()
+        .and_then(|location| fetch.url.join(location).ok());
+    match next {
+        Some(next) => Ok(Some(next)),
+        None => Err(broken(fetch, "it sends the request on to what is no URL")),
+    }
+}
+
+fn too_large(what: &str) -> Refusal {
+    Refusal::new("net.too_large", format!("{what} has more than {} MiB", MAX_BODY >> 20))
+        .by(RULE)
+        .hint("ask for less at once, such as a page or a range; a program under `exec` may stream what is larger")
+}
+
+fn failed(refusal: Refusal) -> FetchError {
+    (CallOutcome::Failed, refusal.into())
+}
+
+fn broken(fetch: &Fetch, why: &str) -> FetchError {
+    failed(refuse::unreachable(&fetch.host(), why))
+}

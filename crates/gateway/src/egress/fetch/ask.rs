@@ -1,0 +1,193 @@
+//! What code asks of `fetch`, read from its JSON and checked: from here on it can be said in one way only.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
+    HeaderName, HeaderValue, USER_AGENT,
+};
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use ringfence_policy::Scheme;
+use serde::Deserialize;
+use url::Url;
+
+use super::{MAX_BODY, RULE, too_large};
+use crate::egress::upstream::Origin;
+use crate::egress::{head, refuse};
+use crate::refusal::Refusal;
+
+/// Headers that belong to the connection, which is not the program's: as in browsers, what it says of them is left out.
+const OWN_HEADERS: [&str; 12] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// What is done where a host sends a request on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Redirect {
+    #[default]
+    Follow,
+    Manual,
+    Error,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    url: String,
+    method: Option<String>,
+    #[serde(default)]
+    headers: Vec<(String, String)>,
+    /// In base64.
+    body: Option<String>,
+    #[serde(default)]
+    redirect: Redirect,
+}
+
+/// A request that can be made.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) url: Url,
+    pub(super) method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+    pub(super) redirect: Redirect,
+}
+
+impl Fetch {
+    pub(super) fn read(text: &str) -> Result<Fetch, Refusal> {
+        let written: Written = serde_json::from_str(text).map_err(|error| unfit(&error.to_string()))?;
+        let url = Url::parse(&written.url).map_err(|error| unfit(&format!("`url` is no URL: {error}")))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(unfit("a name or password in the URL").hint("send them in the header `authorization`"));
+        }
+        let method = written.method.unwrap_or_else(|| "GET".to_owned());
+        let usual = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        let usual = usual.into_iter().find(|usual| usual.eq_ignore_ascii_case(&method));
+        let method = usual.unwrap_or(&method).parse::<Method>();
+        let method = method.map_err(|_| unfit("`method` is none"))?;
+        if matches!(method, Method::CONNECT | Method::TRACE) {
+            return Err(unfit(&format!("the method {method}")));
+        }
+        let body = written.body.map(|body| STANDARD.decode(body)).transpose();
+        let body = body.map_err(|_| unfit("`body` is not base64"))?;
+        if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
+            return Err(unfit(&format!("a body with {method}")));
+        }
+        let body = body.unwrap_or_default();
+        if body.len() > MAX_BODY {
+            return Err(too_large("the body of the request"));
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in written.headers {
+            let named = HeaderName::try_from(&name).map_err(|_| unfit("a header's name is none"))?;
+            if OWN_HEADERS.contains(&named.as_str()) || named.as_str().starts_with("proxy-") {
+                continue;
+            }
+            let value = HeaderValue::try_from(value.trim());
+            let value = value.map_err(|_| unfit(&format!("the value of the header `{named}` cannot be sent")))?;
+            headers.append(named, value);
+        }
+        Ok(Fetch {
+            url,
+            method,
+            headers,
+            body: Bytes::from(body),
+            redirect: written.redirect,
+        })
+    }
+
+    /// Puts the session's stand-ins where headers name a credential as `{{NAME}}`: code has no variables to find them in, and a
+    /// name, unlike a stand-in, is the same when the program is run again.
+    pub(super) fn fill_in(&mut self, stand_ins: &[(String, String)]) {
+        for value in self.headers.values_mut() {
+            let Ok(text) = value.to_str() else { continue };
+            let mut filled = text.to_owned();
+            for (name, stand_in) in stand_ins {
+                filled = filled.replace(&format!("{{{{{name}}}}}"), stand_in);
+            }
+            if filled != text
+                && let Ok(filled) = HeaderValue::try_from(filled)
+            {
+                *value = filled;
+            }
+        }
+    }
+
+    pub(super) fn host(&self) -> String {
+        self.url.host_str().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn origin(&self) -> Result<Origin, Refusal> {
+        let scheme = match self.url.scheme() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            other => {
+                return Err(refuse::protocol(format!("`fetch` knows http and https, not `{other}`"))
+                    .hint("use a URL that begins with https:// or http://"));
+            }
+        };
+        let (host, _) = head::authority(self.url.host_str().unwrap_or_default())?;
+        let port = self.url.port().unwrap_or(scheme.port());
+        Ok(Origin { scheme, host, port })
+    }
+
+    /// The request to a host, as it is sent over a connection to it.
+    pub(super) fn request(&self, origin: &Origin) -> Result<Request<Full<Bytes>>, Refusal> {
+        let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let request = Request::builder()
+            .method(self.method.clone())
+            .uri(format!("{}{query}", self.url.path()))
+            .header(HOST, origin.authority());
+        let mut request = request
+            .body(Full::new(self.body.clone()))
+            .map_err(|_| unfit("the URL cannot be sent"))?;
+        let headers = request.headers_mut();
+        headers.extend(self.headers.clone());
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        // Some hosts answer nobody who does not say what they are.
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static("fetch"));
+        Ok(request)
+    }
+
+    /// The request that follows an answer that sends it on, as browsers make it.
+    pub(super) fn follow(&mut self, next: Url, status: StatusCode) {
+        let becomes_get = match status {
+            StatusCode::SEE_OTHER => !matches!(self.method, Method::GET | Method::HEAD),
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = Bytes::new();
+            for name in [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE] {
+                self.headers.remove(name);
+            }
+        }
+        if next.origin() != self.url.origin() {
+            // Who the program is to one host is nothing to another.
+            self.headers.remove(AUTHORIZATION);
+            self.headers.remove(COOKIE);
+        }
+        self.url = next;
+    }
+}
+
+fn unfit(why: &str) -> Refusal {
+    Refusal::new("net.request", format!("`fetch` cannot ask so: {why}"))
+        .by(RULE)
+        .hint("fetch(\"https://host/path\", { method, headers, body, redirect })")
+}
