@@ -354,7 +354,9 @@ pub(crate) fn left_behind<'a>(
 
 /// A run whose files were not copied because others of their names are there did not do what it was asked for.
 pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped, to: &Path) {
-    let existing = skipped.counts().find(|(reason, _)| *reason == SkipReason::Exists);
+    let existing = skipped
+        .counts()
+        .find(|(reason, _)| matches!(reason, SkipReason::Exists | SkipReason::Occupied));
     let Some((_, left)) = existing.filter(|_| execution.exit_code == 0) else {
         return;
     };

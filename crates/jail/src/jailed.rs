@@ -6,6 +6,7 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use crate::sockets::SocketBytes;
 use crate::sys::fd;
 pub use crate::sys::fd::Space;
 use crate::sys::fence::{self, Stopped};
@@ -57,7 +58,7 @@ impl Jailed {
     }
 
     /// Bytes that the kernel keeps for the jail's unix and internet sockets, as far as it can be asked; `None`: it cannot.
-    pub fn socket_bytes(&self) -> io::Result<Option<u64>> {
+    pub fn socket_bytes(&self) -> io::Result<Option<SocketBytes>> {
         let asked = self.sockets.as_ref().map(|list| crate::sockets::bytes(list.as_fd()));
         asked.transpose()
     }

@@ -55,4 +55,6 @@ pub use plan::{Access, Ids, Limits, Place, Plan, Programs};
 #[cfg(feature = "host")]
 pub use program::Program;
 #[cfg(feature = "host")]
+pub use sockets::SocketBytes;
+#[cfg(feature = "host")]
 pub use sys::{fence::Stopped, process::Ending};

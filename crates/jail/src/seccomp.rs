@@ -4,6 +4,7 @@
 //! over sorted ranges is a few times cheaper than a chain of comparisons.
 
 mod lists;
+mod options;
 
 pub use crate::sys::fence::Instruction;
 use lists::{BANNED, ENGINE, PROGRAM, PYTHON_MORE, TOLD};
@@ -29,9 +30,9 @@ enum Check {
     ThreadOnly,
     /// Only harmless socket families, and in those of the internet only protocols whose buffers are counted.
     SocketFamily,
-    /// Any option but the size of a socket's buffers, for which the answer is success without effect: programs ask for more
-    /// than they get from any kernel, and look no further.
-    NoBufferSize,
+    /// Any option but those that make the kernel keep more for a socket than its buffers. For their size the answer is success
+    /// without effect: programs ask for more than they get from any kernel, and look no further.
+    SocketOption,
     /// None of these bits in this argument.
     NoBits(u32, u32),
     /// Not one of these values in this argument.
@@ -159,17 +160,34 @@ fn pairs() -> (u32, Action) {
 }
 
 fn program_checks() -> Vec<(u32, Action)> {
-    const TIOCSTI: u32 = 0x5412;
-    const TIOCLINUX: u32 = 0x541c;
+    // Typing for others: TIOCSTI, TIOCLINUX. What `fallocate` does, by its older names.
+    const REQUESTS: &[u32] = &[
+        0x5412,
+        0x541c,
+        0x4030_5828,
+        0x4030_5829,
+        0x4030_582a,
+        0x4030_582b,
+        0x4030_5839,
+    ];
     const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
     // Locks of open files outlive every descriptor that a watch could count them by. A kernel before 3.15 has none either, and libraries fall
     // back to those of a process.
-    const OPEN_FILE_LOCKS: &[u32] = &[
+    const FILE_COMMANDS: &[u32] = &[
         libc::F_OFD_GETLK.cast_unsigned(),
         libc::F_OFD_SETLK.cast_unsigned(),
         libc::F_OFD_SETLKW.cast_unsigned(),
+        // Whoever opens the file elsewhere would wait for the sandbox.
+        libc::F_SETLEASE.cast_unsigned(),
+        libc::F_NOTIFY.cast_unsigned(),
     ];
-    const HIDING: &[u32] = &[libc::PR_SET_DUMPABLE.cast_unsigned(), libc::PR_SET_VMA.cast_unsigned()];
+    // A table of the kernel's for locks, as large as is asked for.
+    const PR_FUTEX_HASH: u32 = 78;
+    const HIDING: &[u32] = &[
+        libc::PR_SET_DUMPABLE.cast_unsigned(),
+        libc::PR_SET_VMA.cast_unsigned(),
+        PR_FUTEX_HASH,
+    ];
     // Character and block devices; pipes, sockets and plain files have not this bit.
     const DEVICE: u32 = libc::S_IFCHR;
     vec![
@@ -187,7 +205,7 @@ fn program_checks() -> Vec<(u32, Action)> {
         (number(libc::SYS_fallocate), Action::Refuse(libc::EOPNOTSUPP)),
         (
             number(libc::SYS_fcntl),
-            Action::Check(Check::Answer(1, OPEN_FILE_LOCKS, libc::EINVAL)),
+            Action::Check(Check::Answer(1, FILE_COMMANDS, libc::EINVAL)),
         ),
         // Threads share their descriptors, so that what one process holds is told by any of them.
         (
@@ -198,12 +216,11 @@ fn program_checks() -> Vec<(u32, Action)> {
         // kernel gives it. It succeeds, without effect.
         (number(libc::SYS_prctl), Action::Check(Check::Answer(0, HIDING, 0))),
         (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
-        (number(libc::SYS_setsockopt), Action::Check(Check::NoBufferSize)),
+        (number(libc::SYS_setsockopt), Action::Check(Check::SocketOption)),
         pairs(),
-        (
-            number(libc::SYS_ioctl),
-            Action::Check(Check::NoneOf(1, &[TIOCSTI, TIOCLINUX])),
-        ),
+        (number(libc::SYS_ioctl), Action::Check(Check::NoneOf(1, REQUESTS))),
+        // A program sets its own limits, not those of the processes that serve it.
+        (number(libc::SYS_prlimit64), Action::Check(Check::OneOf(0, &[0]))),
         (
             number(libc::SYS_personality),
             Action::Check(Check::OneOf(0, SEEN_PERSONALITIES)),
@@ -344,7 +361,7 @@ fn leaf(action: Action) -> Vec<Instruction> {
             vec![argument(0), jump_any_bit(CLONE_THREAD, 0, 1), answer(ALLOW), refused]
         }
         Action::Check(Check::SocketFamily) => socket_family(refused),
-        Action::Check(Check::NoBufferSize) => buffer_size(),
+        Action::Check(Check::SocketOption) => options::check(),
         Action::Check(Check::NoBits(index, bits)) => {
             vec![argument(index), jump_any_bit(bits, 1, 0), answer(ALLOW), refused]
         }
@@ -358,14 +375,6 @@ fn leaf(action: Action) -> Vec<Instruction> {
 
 /// Protocols of the internet that a program may ask for: any, ICMP for both versions, TCP, UDP. Others keep buffers of their own.
 const PROTOCOLS: &[u32] = &[0, 1, 6, 17, 58];
-/// Options of a socket that set how much the kernel keeps for it.
-const BUFFER_SIZES: &[u32] = &[
-    libc::SO_SNDBUF.cast_unsigned(),
-    libc::SO_RCVBUF.cast_unsigned(),
-    libc::SO_SNDBUFFORCE.cast_unsigned(),
-    libc::SO_RCVBUFFORCE.cast_unsigned(),
-];
-
 fn socket_family(refused: Instruction) -> Vec<Instruction> {
     let absent = answer(REFUSE | libc::EPROTONOSUPPORT.cast_unsigned());
     // A kind of socket may stand for a protocol too.
@@ -405,16 +414,6 @@ fn one_of_kinds(refused: Instruction) -> Vec<Instruction> {
         jump_equal(libc::SOCK_RAW.cast_unsigned(), 1, 0),
         refused,
     ]
-}
-
-fn buffer_size() -> Vec<Instruction> {
-    let mut code = vec![
-        argument(1),
-        jump_equal(libc::SOL_SOCKET.cast_unsigned(), 1, 0),
-        answer(ALLOW),
-    ];
-    code.extend(one_of(2, BUFFER_SIZES, answer(REFUSE), answer(ALLOW)));
-    code
 }
 
 fn one_of(index: u32, values: &[u32], found: Instruction, other: Instruction) -> Vec<Instruction> {

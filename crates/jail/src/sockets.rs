@@ -24,21 +24,37 @@ const QUEUE_BYTES: u64 = 256 << 10;
 /// So many sockets whose queue the kernel does not tell count as empty: any program may have a few.
 const FREE_UNKNOWN: u64 = 16;
 
+/// What the kernel itself keeps for a socket of the internet, whatever is in its buffers. One that nobody has accepted yet is charged to
+/// nobody.
+const SOCKET: u64 = 3 << 10;
+
+/// Bytes that the kernel keeps for sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketBytes {
+    /// Unix sockets: their queues.
+    pub unix: u64,
+    /// TCP and UDP: their buffers, and the sockets themselves.
+    pub internet: u64,
+}
+
 /// Bytes in all buffers of the sockets in `list`'s namespace.
-pub(crate) fn bytes(list: BorrowedFd<'_>) -> io::Result<u64> {
+pub(crate) fn bytes(list: BorrowedFd<'_>) -> io::Result<SocketBytes> {
     const V4: u8 = 2;
     const V6: u8 = 10;
     const TCP: u8 = 6;
     const UDP: u8 = 17;
     let mut unix = UnixQueues::default();
     dump(list, &unix_request(), |answer| unix.add(answer))?;
-    let mut bytes = unix.bytes();
+    let mut bytes = 0u64;
     for (family, protocol) in [(V4, UDP), (V6, UDP), (V4, TCP), (V6, TCP)] {
         dump(list, &internet_request(family, protocol), |answer| {
-            bytes = bytes.saturating_add(internet_bytes(answer));
+            bytes = bytes.saturating_add(SOCKET).saturating_add(internet_bytes(answer));
         })?;
     }
-    Ok(bytes)
+    Ok(SocketBytes {
+        unix: unix.bytes(),
+        internet: bytes,
+    })
 }
 
 fn request(body: &[u8]) -> Vec<u8> {

@@ -54,6 +54,9 @@ pub enum ChainFault {
     /// The session was closed before it.
     #[error("it follows after the session was closed")]
     AfterClose,
+    /// It was moved in the order of all records: lists would leave it out, or show it elsewhere.
+    #[error("it was moved: its place in the journal is not after the record before it")]
+    Moved,
     /// A signed head says that it had another hash.
     #[error("signed head {head} says it had another hash")]
     NotAsSigned {
@@ -243,6 +246,13 @@ impl ChainCheck {
                 }
                 None
             }
+        }
+    }
+
+    /// The record that was given last is not where it belongs in the order of all records.
+    pub fn moved(&mut self, seq: u64) {
+        if self.broken.is_none() {
+            self.break_at(seq, ChainFault::Moved);
         }
     }
 

@@ -371,11 +371,23 @@ impl Workspace {
                         CopyOutcome::Skipped(SkipReason::Exists)
                     }
                 }
+                // All others are copied.
+                Err(error) if is_occupied(&error) => CopyOutcome::Skipped(SkipReason::Occupied),
                 Err(error) => return Err(failed(&to.join(name))(error)),
             });
         }
         Ok(outcomes)
     }
+}
+
+/// Whether something else is in the way of a file.
+fn is_occupied(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let numbers = [Errno::LOOP, Errno::NOTDIR, Errno::ISDIR, Errno::NXIO, Errno::EXIST];
+    error.kind() == io::ErrorKind::InvalidInput
+        || numbers
+            .iter()
+            .any(|number| error.raw_os_error() == Some(number.raw_os_error()))
 }
 
 fn cannot_look(name: &str) -> impl FnOnce(io::Error) -> CollectError {

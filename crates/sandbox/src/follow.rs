@@ -186,6 +186,9 @@ impl Course<'_> {
             let Prepared { pipe, leaf, .. } = &mut *prepared;
             let taken = &mut self.taken;
             taken.exchange.hand_over(pipe);
+            if !taken.exchange.is_full() {
+                pipe.take_more_calls();
+            }
             self.clock.waits(taken.exchange.is_pending());
             self.feed.pump(pipe)?;
             pipe.serve_tunnels();
@@ -217,7 +220,8 @@ impl Course<'_> {
                 event = taken.exchange.next(pipe), if taken.exchange.expects(pipe) => {
                     taken.exchange.act(event, pipe);
                 }
-                readable = pipe.readable(), if !taken.exchange.is_full() => {
+                // Where answers wait for the child to read, it is heard that it has: else neither side would ever go on.
+                readable = pipe.readable(), if !taken.exchange.is_full() || !pipe.takes_answers() => {
                     readable.map_err(PipeError::Socket)?;
                     let progress = pipe.receive(taken)?;
                     if taken.floods() {

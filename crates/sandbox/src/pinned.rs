@@ -25,33 +25,61 @@ const FEW: u64 = 8;
 /// What one socket may hold where the kernel does not say how much it does.
 const SOCKET_BYTES: u64 = 256 << 10;
 
-/// Who counts the buffers of unix and internet sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Buffers {
-    /// A control group does.
-    Grouped,
-    /// Nobody else.
-    Uncounted,
+/// Bytes that a sandbox's sockets hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SocketBytes {
+    /// Of netlink, which nobody else counts.
+    pub(crate) netlink: u64,
+    /// Of TCP and UDP, with what the kernel keeps for each socket: a control group counts a part of it, as a whole or not at all.
+    pub(crate) internet: u64,
+    /// Of unix sockets, which a control group counts.
+    pub(crate) unix: u64,
 }
 
-/// Bytes in the buffers of a sandbox's sockets that nobody else counts: those of netlink always.
-pub(crate) fn sockets(sandbox: &Sandbox, buffers: Buffers) -> io::Result<u64> {
+impl SocketBytes {
+    /// All of them, where no control group counts any.
+    pub(crate) fn all(self) -> u64 {
+        self.netlink.saturating_add(self.internet).saturating_add(self.unix)
+    }
+}
+
+/// Bytes in a sandbox's sockets, as the kernel tells them.
+pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
     let folder = format!("/proc/{}/net", sandbox.pid());
     let read = |name: &str| tree::unless_gone(fs::read_to_string(format!("{folder}/{name}")));
     // With its first process all of a sandbox is gone.
-    let Some(summary) = read("sockstat")? else { return Ok(0) };
-    let number = summary.lines().find_map(|line| line.strip_prefix("sockets: used "));
-    let number: u64 = number.and_then(|number| number.trim().parse().ok()).unwrap_or(u64::MAX);
+    let Some(summary) = read("sockstat")? else {
+        return Ok(SocketBytes::default());
+    };
+    let newer = read("sockstat6")?.unwrap_or_default();
+    // Connections that nobody has accepted are sockets of no process: only their protocol has them in its number.
+    let number = number_after(&summary, "sockets: used ")
+        .unwrap_or(u64::MAX)
+        .saturating_add(number_after(&summary, "TCP: inuse ").unwrap_or(0))
+        .saturating_add(number_after(&newer, "TCP6: inuse ").unwrap_or(0));
     if number <= FEW {
-        return Ok(0);
+        return Ok(SocketBytes::default());
     }
     let netlink = netlink(&read("netlink")?.unwrap_or_default());
-    if buffers == Buffers::Grouped {
-        return Ok(netlink);
-    }
-    // Where the kernel cannot be asked, each socket counts as full.
-    let others = sandbox.jailed.socket_bytes().ok().flatten();
-    Ok(netlink.saturating_add(others.unwrap_or_else(|| number.saturating_mul(SOCKET_BYTES))))
+    Ok(match sandbox.jailed.socket_bytes().ok().flatten() {
+        Some(told) => SocketBytes {
+            netlink,
+            internet: told.internet,
+            unix: told.unix,
+        },
+        // Where the kernel cannot be asked, each socket counts as full.
+        None => SocketBytes {
+            netlink,
+            internet: number.saturating_mul(SOCKET_BYTES),
+            unix: 0,
+        },
+    })
+}
+
+/// The number that follows these words at the beginning of a line.
+fn number_after(text: &str, words: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(words))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Adds up the received and the sent of each line.
@@ -125,6 +153,7 @@ impl DeletedFiles {
         for pid in &owners.processes {
             scan.add_descriptors(*pid);
             scan.add_mappings(*pid);
+            scan.add_executable(*pid);
         }
         let DescriptorScan {
             mut held,
@@ -255,6 +284,22 @@ impl<'a> DescriptorScan<'a> {
                 .any(|device| self.named.contains_key(&(*device, number)))
         };
         is_on_place && !number.is_some_and(is_named)
+    }
+
+    /// The program that a process runs stays on disk with it, though nothing of it may be mapped any more.
+    fn add_executable(&mut self, pid: i32) {
+        let path = format!("/proc/{pid}/exe");
+        let is_gone = |link: &Path| link.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
+        if !fs::read_link(&path).is_ok_and(|link| is_gone(&link)) {
+            return;
+        }
+        if let Some(file) = self.read(Path::new(&format!("/proc/{pid}")), fs::metadata(&path))
+            && file.nlink() == 0
+            && self.devices.contains(&file.dev())
+        {
+            self.held
+                .insert((file.dev(), file.ino()), file.blocks().saturating_mul(512));
+        }
     }
 
     fn add_mappings(&mut self, pid: i32) {

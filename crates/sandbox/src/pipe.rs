@@ -108,6 +108,8 @@ pub(crate) struct Pipe {
     /// Files that are to go out, as they were named; claims.
     emitted: Vec<Emit>,
     tunnels: Option<Tunnels>,
+    /// Bytes of calls that were taken while there were too many: the child may send as many again once there are not.
+    withheld: usize,
     /// The child does not read any more: nothing is owed to it.
     deaf: bool,
 }
@@ -136,6 +138,7 @@ impl Pipe {
             emits: Emits::none(),
             emitted: Vec::new(),
             tunnels: None,
+            withheld: 0,
             deaf: false,
         })
     }
@@ -426,9 +429,21 @@ impl Pipe {
                     continue;
                 }
             };
-            if let Some(credit) = self.inbound.consumed(stream, count) {
+            if stream == Stream::Asked && receiver.is_full() {
+                self.withheld += count;
+            } else if let Some(credit) = self.inbound.consumed(stream, count) {
                 self.outbound.grant(credit);
             }
+        }
+    }
+
+    /// Lets the child send more of its calls.
+    pub(crate) fn take_more_calls(&mut self) {
+        let withheld = std::mem::take(&mut self.withheld);
+        if withheld > 0
+            && let Some(credit) = self.inbound.consumed(Stream::Asked, withheld)
+        {
+            self.outbound.grant(credit);
         }
     }
 }

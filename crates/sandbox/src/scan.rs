@@ -142,6 +142,10 @@ impl<'a> Scanner<'a> {
             reserved: Vec::new(),
             links: HardLinks::default(),
             as_stranger: geteuid().is_root(),
+            has_anchors: self
+                .anchors
+                .iter()
+                .any(|anchor| anchor != real && anchor.starts_with(real)),
             scanner: self,
         };
         walk.check_readable(CWD, (real.as_os_str().as_encoded_bytes(), real), &found)?;
@@ -176,6 +180,8 @@ struct Walk<'s, 'a> {
     links: HardLinks,
     /// As root the sandbox is a user of its own, to whom only what everybody may read is readable.
     as_stranger: bool,
+    /// Whether folders below this one are shown by themselves too.
+    has_anchors: bool,
     scanner: &'s mut Scanner<'a>,
 }
 
@@ -231,7 +237,11 @@ impl Walk<'_, '_> {
         let kind = FileType::from_raw_mode(found.st_mode);
         let hidden = self.scanner.globs.hidden_by(state, name).is_some();
         if kind == FileType::Directory {
-            let inside = self.scanner.globs.enter(state, name);
+            let mut inside = self.scanner.globs.enter(state, name);
+            if self.has_anchors && self.scanner.anchors.contains(&self.whole(path)) {
+                // Shown by itself too: what is hidden in it there is hidden here.
+                inside = self.scanner.globs.at_mount(&inside);
+            }
             if hidden || self.scanner.globs.hides_all(&inside).is_some() || is_private(folder, Path::new(name)) {
                 self.links.deny_below(folder, name, &mut self.scanner.entries);
                 self.count(path)?;

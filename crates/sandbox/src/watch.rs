@@ -12,7 +12,7 @@ use tokio::task;
 use crate::execution::RunError;
 use crate::locks::RecordLocks;
 use crate::native::space;
-use crate::pinned::{self, Buffers, DeletedFiles, DescriptorOwners, DiskGrowth, FileId};
+use crate::pinned::{self, DeletedFiles, DescriptorOwners, DiskGrowth, FileId};
 use crate::running::Sandbox;
 use crate::spec::{Writable, WritableKind};
 use crate::tree::{self, Held};
@@ -120,9 +120,12 @@ impl Watch {
             self.program = self.program.max(self.locks.bytes());
             return Ok(Some(Limit::Memory));
         }
-        let sockets = pinned::sockets(sandbox, Buffers::Grouped).map_err(RunError::Watch)?;
-        let uncounted = sockets.saturating_add(self.locks.bytes());
-        if uncounted == 0 && usage.peak_memory.is_some_and(|peak| peak <= self.memory) {
+        let sockets = pinned::sockets(sandbox).map_err(RunError::Watch)?;
+        let uncounted = Uncounted {
+            internet: sockets.internet,
+            others: sockets.netlink.saturating_add(self.locks.bytes()),
+        };
+        if uncounted == Uncounted::default() && usage.peak_memory.is_some_and(|peak| peak <= self.memory) {
             return Ok(None);
         }
         let tmpfs = in_memory(sandbox);
@@ -229,7 +232,7 @@ impl Watch {
 
     /// Without control groups: everything below the first process, added up.
     fn look_at_processes(&mut self, sandbox: &Sandbox) -> Result<Option<Limit>, RunError> {
-        let sockets = pinned::sockets(sandbox, Buffers::Uncounted).map_err(RunError::Watch)?;
+        let sockets = pinned::sockets(sandbox).map_err(RunError::Watch)?.all();
         if self.locks.is_due() {
             self.locks.update(sandbox.pid()).map_err(RunError::Watch)?;
         }
@@ -303,11 +306,22 @@ fn in_use_on_disk(sandbox: &Sandbox) -> io::Result<u64> {
     Ok(devices.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)))
 }
 
+/// What a control group does not count, or not all of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Uncounted {
+    /// Sockets of the internet.
+    internet: u64,
+    /// Locks, and sockets of netlink.
+    others: u64,
+}
+
 /// Memory that is neither a file's nor to be had back.
-fn used(memory: &Memory, tmpfs: u64, uncounted: u64) -> u64 {
+fn used(memory: &Memory, tmpfs: u64, uncounted: Uncounted) -> u64 {
     let kernel = memory.kernel.saturating_sub(memory.reclaimable.unwrap_or(0));
     let shared = memory.shared.saturating_sub(tmpfs);
-    [memory.own, shared, kernel, memory.sockets, uncounted]
+    // What the group counts of sockets is a part of what they hold.
+    let sockets = memory.sockets.max(uncounted.internet);
+    [memory.own, shared, kernel, sockets, uncounted.others]
         .into_iter()
         .fold(0, u64::saturating_add)
 }

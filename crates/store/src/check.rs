@@ -157,10 +157,10 @@ async fn next_session(connection: &mut SqliteConnection, after: &str) -> Result<
 
 async fn check_session(connection: &mut SqliteConnection, session: SessionId) -> Result<Verdict, ReadError> {
     let mut check = ChainCheck::new(session);
-    let mut seq = 0;
+    let (mut seq, mut place) = (0, 0i64);
     loop {
         let rows = sqlx::query(
-            "SELECT session, seq, prev, json, hash FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
+            "SELECT n, session, seq, prev, json, hash FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
         )
         .bind(session.to_string())
         .bind(signed(seq))
@@ -174,6 +174,15 @@ async fn check_session(connection: &mut SqliteConnection, session: SessionId) ->
             let record = audit::record(row)?;
             seq = record.seq;
             check.record(&record);
+            // Numbers begin with 1, and grow with every record that is committed.
+            let n: i64 = row.try_get("n").map_err(|_| ReadError::Row {
+                table: "events",
+                column: "n",
+            })?;
+            if n <= place {
+                check.moved(seq);
+            }
+            place = n;
             while let Some(head) = heads.next_if(|head| head.seq <= seq) {
                 check.signed(head);
             }

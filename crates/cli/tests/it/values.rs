@@ -99,3 +99,52 @@ fn tables_and_numbers_of_pandas_and_numpy_are_values() {
         assert_eq!(&ran["value"][name], value, "{name}: {ran}");
     }
 }
+
+/// Gives back what it is given.
+const ECHO: &str = r#"
+import json, sys
+TOOLS = [{"name": "echo", "description": "Gives it back.", "inputSchema": {"type": "object"}}]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "e", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": TOOLS}
+    else:
+        result = {"content": [], "structuredContent": asked["params"]["arguments"]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn many_large_calls_at_once_all_end() {
+    let setting = Setting::new();
+    let server = setting.write("echo.py", ECHO);
+    let servers = json!({ "mcpServers": { "e": { "command": "/usr/bin/python3", "args": [server] } } });
+    setting.write("servers.json", servers.to_string());
+    setting.write(
+        "policy.yaml",
+        "version: 1\ntools:\n  rules:\n    - { allow: 'e.*' }\nproc: { wall_timeout: 2m, cpu_time: 2m }\n",
+    );
+    setting.write(
+        "a.ts",
+        "const all = []; for (let i = 0; i < 300; i++) all.push(tools.e.echo({ i, x: 'y'.repeat(200000) }));
+        (await Promise.all(all)).filter((one, at) => one.i === at && one.x.length === 200000).length",
+    );
+    // Neither side may wait for the other: what is on its way in both directions is more than either holds.
+    for _ in 0..4 {
+        let args = [
+            "run",
+            "a.ts",
+            "--servers",
+            "servers.json",
+            "--policy",
+            "policy.yaml",
+            "--timeout",
+            "2m",
+        ];
+        let done = setting.run(&args);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(0), "300\n"), "{done:?}");
+    }
+}

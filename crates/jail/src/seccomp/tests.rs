@@ -105,6 +105,80 @@ fn what_a_watch_could_not_count_is_not_made() {
 }
 
 #[test]
+fn options_that_make_the_kernel_keep_more_are_not_there() {
+    const NO_OPTION: u32 = REFUSE | libc::ENOPROTOOPT as u32;
+    let (socket, tcp, udp, v4, v6) = (1, 6, 17, 0, 41);
+    for (level, option, expected) in [
+        (socket, 26, NO_OPTION), // a filter
+        (socket, 37, NO_OPTION), // copies of what was sent
+        (socket, 65, NO_OPTION),
+        (socket, 60, NO_OPTION), // pages by reference
+        (socket, 7, REFUSE),     // the size of buffers, without effect
+        (socket, 33, REFUSE),
+        (socket, 2, ALLOW), // an address again
+        (socket, 9, ALLOW), // keep alive
+        (socket, 15, ALLOW),
+        (tcp, 14, NO_OPTION), // keys
+        (tcp, 32, NO_OPTION),
+        (tcp, 38, NO_OPTION),
+        (tcp, 31, NO_OPTION),
+        (tcp, 1, ALLOW), // no delay
+        (tcp, 18, ALLOW),
+        (udp, 1, NO_OPTION), // not sent yet
+        (udp, 103, ALLOW),
+        (v4, 42, NO_OPTION), // groups and their senders
+        (v4, 1, ALLOW),
+        (v4, 35, ALLOW),     // the kernel has its own limit for these
+        (v6, 6, NO_OPTION),  // parts of packets
+        (v6, 20, NO_OPTION), // groups
+        (v6, 42, NO_OPTION),
+        (v6, 57, NO_OPTION),
+        (v6, 26, ALLOW), // this version only
+        (v6, 67, ALLOW),
+        (270, 1, ALLOW), // of netlink
+    ] {
+        check(
+            Profile::Program,
+            libc::SYS_setsockopt,
+            [3, level, option, 0, 0, 0],
+            expected,
+        );
+    }
+}
+
+#[test]
+fn what_is_reserved_or_held_by_other_names_is_refused_too() {
+    const INVALID: u32 = REFUSE | libc::EINVAL as u32;
+    for request in [0x4030_5828, 0x4030_582a, 0x4030_5839] {
+        check(Profile::Program, libc::SYS_ioctl, [3, request, 0, 0, 0, 0], PERMISSION);
+    }
+    check(
+        Profile::Program,
+        libc::SYS_fcntl,
+        [3, libc::F_SETLEASE as u64, 0, 0, 0, 0],
+        INVALID,
+    );
+    check(
+        Profile::Program,
+        libc::SYS_fcntl,
+        [3, libc::F_NOTIFY as u64, 0, 0, 0, 0],
+        INVALID,
+    );
+    // The kernel's table for locks: it succeeds, without effect.
+    check(Profile::Program, libc::SYS_prctl, [78, 1, 1 << 24, 0, 0, 0], REFUSE);
+    // One's own limits, and nobody else's.
+    check(Profile::Program, libc::SYS_prlimit64, [0, 7, 1, 0, 0, 0], ALLOW);
+    check(Profile::Program, libc::SYS_prlimit64, [2, 7, 1, 0, 0, 0], PERMISSION);
+    for call in [
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_add_rule,
+        libc::SYS_landlock_restrict_self,
+    ] {
+        check(Profile::Program, call, [0; 6], ABSENT);
+    }
+}
+
+#[test]
 fn foreign_interfaces_are_killed() {
     const I386: u32 = 0x4000_0003;
     for profile in [

@@ -32,6 +32,8 @@ pub enum SkipReason {
     Time,
     /// The folder it should go to has something of that name.
     Exists,
+    /// Something else is there where it, or a folder above it, should be: a link, a folder, a file.
+    Occupied,
 }
 
 impl SkipReason {
@@ -51,6 +53,7 @@ impl SkipReason {
             SkipReason::Entries => "too many files",
             SkipReason::Time => "no time was left",
             SkipReason::Exists => "the folder has a file of that name",
+            SkipReason::Occupied => "a link or something else is in its place",
         }
     }
 
@@ -66,7 +69,7 @@ impl SkipReason {
             | SkipReason::Gone => "fs.plain",
             SkipReason::Bytes | SkipReason::Holes => "fs.mounts.quota",
             SkipReason::Depth | SkipReason::Entries | SkipReason::Time => "fs.collect",
-            SkipReason::Exists => "fs.out",
+            SkipReason::Exists | SkipReason::Occupied => "fs.out",
         }
     }
 
@@ -83,6 +86,7 @@ impl SkipReason {
             SkipReason::Entries => "pack the files into one, or `emit` those that matter",
             SkipReason::Time => "leave fewer or smaller files, or `emit` those that matter",
             SkipReason::Exists => "add `--force` to overwrite it, or name another folder",
+            SkipReason::Occupied => "remove what is there, or name another folder",
         }
     }
 
@@ -97,7 +101,8 @@ impl SkipReason {
             | SkipReason::NotUtf8
             | SkipReason::Unreadable
             | SkipReason::Gone
-            | SkipReason::Exists => false,
+            | SkipReason::Exists
+            | SkipReason::Occupied => false,
         }
     }
 }

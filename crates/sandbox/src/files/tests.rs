@@ -184,6 +184,29 @@ fn a_file_that_is_there_already_stays_unless_it_is_to_be_overwritten() {
 }
 
 #[test]
+fn what_is_in_the_way_of_one_file_keeps_no_other() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for name in ["a", "b", "c"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("x"), "made").unwrap();
+    }
+    fs::write(folder.path().join("z"), "made").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    // A link where a folder should be, a file where one should be, a folder where a file should be.
+    std::os::unix::fs::symlink(elsewhere.path(), out.path().join("a")).unwrap();
+    fs::write(out.path().join("b"), "mine").unwrap();
+    fs::create_dir_all(out.path().join("c/x")).unwrap();
+    let workspace = workspace(folder.path());
+    let collected = collect(&workspace, &workspace.limits());
+    let occupied = CopyOutcome::Skipped(SkipReason::Occupied);
+    let time = Duration::from_mins(1);
+    let outcomes = workspace.copy_out(&collected.files, out.path(), Existing::Overwrite, time);
+    assert_eq!(outcomes.unwrap(), [occupied, occupied, occupied, CopyOutcome::Copied]);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_to_string(out.path().join("b")).unwrap(), "mine");
+}
+
+#[test]
 fn a_name_that_is_not_utf_8_is_told_as_such_with_its_bytes_escaped() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = tempfile::tempdir().unwrap();

@@ -131,6 +131,21 @@ fn what_is_hidden_is_hidden_by_its_whole_real_path() {
 }
 
 #[test]
+fn what_is_hidden_in_one_shown_folder_is_not_shown_through_another() {
+    let folder = folder_with(&[("proj/private/x", 0o644), ("proj/open", 0o644)]);
+    let real = fs::canonicalize(folder.path()).unwrap();
+    let inner = real.join("proj");
+    let deny = globs(&["private"]);
+    let shown = Scanner::new(&deny, [inner.as_path(), real.as_path()].into_iter()).look(&real);
+    let Ok(Shown::Folder { hidden }) = shown else { panic!("{shown:?}") };
+    assert!(hidden.contains("proj/private") && !hidden.contains("proj/open"), "{hidden:?}");
+    // Where the inner one is not shown by itself, the glob means the top only.
+    let shown = Scanner::new(&deny, std::iter::once(real.as_path())).look(&real);
+    let Ok(Shown::Folder { hidden }) = shown else { panic!("{shown:?}") };
+    assert!(!hidden.contains("proj/private"), "{hidden:?}");
+}
+
+#[test]
 fn another_name_of_a_hidden_file_is_hidden_too() {
     let folder = folder_with(&[(".env", 0o644), (".ssh/id", 0o644), ("own", 0o644)]);
     let at = |name: &str| folder.path().join(name);

@@ -71,6 +71,15 @@ async fn removed_records_are_found() {
 }
 
 #[tokio::test]
+async fn moved_records_are_found() {
+    // Where lists begin with the first number, a record before it is not in them.
+    let hidden = "UPDATE events SET n = -n WHERE session = (SELECT min(session) FROM events)";
+    check(hidden, 1, ChainFault::Moved).await;
+    let later = "UPDATE events SET n = 100000 WHERE seq = 700";
+    check(later, 701, ChainFault::Moved).await;
+}
+
+#[tokio::test]
 async fn changed_and_removed_heads_are_found() {
     check_heads("DELETE FROM heads WHERE n = 1", 1, HeadFault::Gap { expected: 1 }).await;
     check_heads("DELETE FROM heads WHERE n = 3", 3, HeadFault::Cut { marked: 3 }).await;
