@@ -192,7 +192,10 @@ impl Engine {
             Err(error) => {
                 let message = format!("skill `{}` could not be run: {}", skill.meta.name, error.chain());
                 let refusal = Refusal::new("skill.failed", message);
-                let refusal = error.hint().map_or(refusal.clone(), |hint| refusal.hint(hint));
+                let refusal = match error {
+                    RunError::Refused(by) => by.hint.iter().fold(refusal.by(by.rule), |told, hint| told.hint(hint)),
+                    error => error.hint().into_iter().fold(refusal, Refusal::hint),
+                };
                 Err((CallOutcome::Broken, refusal))
             }
         }
