@@ -98,3 +98,18 @@ fn a_server_called_skills_is_refused() {
     assert_ne!(done.code, Some(0));
     assert!(done.stderr.contains("saved programs are called"), "{done:?}");
 }
+
+#[test]
+fn a_skill_that_is_a_script_is_refused_where_only_code_runs() {
+    let setting = Setting::new();
+    save(&setting, "say-it", "say.sh", "echo '\"said\"'\n");
+    setting.write(
+        "use.ts",
+        "let told: unknown = null;\n\
+         try { await skills.say_it({}) } catch (error) {\n\
+         told = [error.code, error.rule, error.message.includes('proc.programs'), typeof error.hint];\n}\ntold",
+    );
+    let refused = setting.json(&["run", "use.ts", "--json", "--policy", "level-1"]);
+    let expected = json!(["skill.failed", "proc.programs", true, "string"]);
+    assert_eq!(refused["value"], expected, "{refused}");
+}

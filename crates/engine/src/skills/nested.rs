@@ -192,7 +192,13 @@ impl Engine {
             Err(error) => {
                 let message = format!("skill `{}` could not be run: {}", skill.meta.name, error.chain());
                 let refusal = Refusal::new("skill.failed", message);
-                let refusal = error.hint().map_or(refusal.clone(), |hint| refusal.hint(hint));
+                let hint = error.hint().map(str::to_owned);
+                let (refusal, hint) = if let RunError::Refused(by) = error {
+                    (refusal.by(by.rule), by.hint)
+                } else {
+                    (refusal, hint)
+                };
+                let refusal = hint.into_iter().fold(refusal, Refusal::hint);
                 Err((CallOutcome::Broken, refusal))
             }
         }

@@ -96,7 +96,8 @@ pub(super) async fn watch(
         stderr.push_str(&running.stderr);
         let next = stay.forms.attend(face, who, &running, context).await?;
         let is_left = context.ct.is_cancelled() || face.gone.is_cancelled();
-        let is_news = matches!(next, Next::Nothing) && stay.is_news(&running);
+        let is_news = matches!(next, Next::Nothing)
+            && (stay.is_news(&running) || stay.known.is_none() && is_behind_a_person(face, who, &running).await?);
         if let Next::Ask(question) = next {
             return Ok(Seen::Asks(question));
         }
@@ -121,6 +122,14 @@ pub(super) async fn watch(
             say(context, token, &running, &stdout).await;
             beat = Instant::now() + BEAT;
         }
+    }
+}
+
+/// Whether a run waits for its session's turn, which another has that waits for a person: that may take days.
+async fn is_behind_a_person(face: &Face, who: Principal, running: &Running) -> Result<bool, Fault> {
+    match running.waits_behind {
+        Some(ahead) => Ok(!face.shared.engine.waits_for(who, ahead).await?.is_empty()),
+        None => Ok(false),
     }
 }
 

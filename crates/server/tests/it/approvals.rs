@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringfence_engine::Ask;
 use ringfence_engine::approvals::{self, ApprovalState, Approvals, Say, Shown};
 use ringfence_journal::{ApprovalScope, ApprovalVia, Principal};
 use rmcp::ClientHandler;
@@ -15,7 +14,7 @@ use rmcp::service::{ClientLifecycleMode, RequestContext, RoleClient, serve_clien
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::setting::{ME, Setting, shell};
+use crate::setting::{ME, Setting};
 
 const CODE: &str = "const said = await tools.small.hello({ name: 'Ann' }); said.greeting";
 
@@ -378,15 +377,9 @@ async fn a_run_that_is_behind_a_waiting_one_says_so_and_its_timeout_counts() {
     let first = json!({ "language": "typescript", "code": CODE, "session_id": "work" });
     let first = client.call("sandboxed_code_run", first).await["structuredContent"].clone();
     assert_eq!(first["status"], "waiting_approval", "{first}");
-    let second = Ask {
-        session: Some("work".to_owned()),
-        timeout: Some(Duration::from_secs(4)),
-        ..shell("echo second")
-    };
-    let second = setting.engine.begin(ME, second).await.unwrap();
-    let told = client
-        .call("wait_run", json!({ "execution_id": second, "wait": 1 }))
-        .await;
+    let second = json!({ "language": "shell", "code": "echo second", "session_id": "work", "timeout": "6s" });
+    let told = client.call("sandboxed_code_run", second).await;
+    let second = told["structuredContent"]["execution_id"].clone();
     let (run, text) = (&told["structuredContent"], told["content"][0]["text"].as_str().unwrap());
     assert_eq!(
         (&run["status"], &run["waits_behind"]),
