@@ -2,12 +2,10 @@
 
 mod network;
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use ringfence_gateway::{Spawn, SpawnError, Spawned, Spawner};
-use ringfence_policy::Policy;
 use ringfence_sandbox::{InputWriter, Native, Options, OutputStreams, Spec, Stop, Task, TaskKind};
 use ringfence_store::{Lease, Store};
 use tokio::sync::{mpsc, watch};
@@ -27,12 +25,6 @@ pub(crate) struct Guests {
     switches: Switches,
     /// Servers that run, until their sandboxes are gone.
     running: Mutex<JoinSet<()>>,
-}
-
-impl fmt::Debug for Guests {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Guests").finish_non_exhaustive()
-    }
 }
 
 impl Guests {
@@ -58,16 +50,11 @@ impl Guests {
         running.join_all().await;
     }
 
-    /// The policy of a server's sandbox.
-    fn policy_of(&self, spawn: &Spawn<'_>) -> Result<&Policy, SpawnError> {
-        self.settings.server_policies.get(spawn.server).ok_or_else(|| {
+    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
+        let policy = self.settings.server_policies.get(spawn.server).ok_or_else(|| {
             let message = format!("no policy `{}` was read for server `{}`", spawn.policy, spawn.server);
             failed("policy.unknown", message)
-        })
-    }
-
-    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
-        let policy = self.policy_of(&spawn)?;
+        })?;
         let options = Options {
             python: self.settings.python.clone(),
             folders: Some(self.settings.home.join("scratch").join(spawn.server)),
@@ -90,10 +77,8 @@ impl Guests {
         let (switch, mut stop) = Stop::new();
         let opened = self.open_network(spawn.server, (policy, &spec), &switch).await;
         let opened = opened.map_err(|error| failed("server.network", error.to_string()))?;
-        let (session, outside, network) = match opened {
-            Some((session, outside, network)) => (Some(session), Some(outside), Some(network)),
-            None => (None, None, None),
-        };
+        let (session, ways) = opened.unzip();
+        let (outside, network) = ways.unzip();
         let (stdin, pieces) = mpsc::channel(16);
         let task = Task {
             kind: TaskKind::Program {
