@@ -17,33 +17,17 @@ use crate::switch::Switches;
 
 /// Starts tool servers in sandboxes.
 pub(crate) struct Guests {
-    native: Arc<Native>,
+    pub(crate) native: Arc<Native>,
     /// Among them the policy of each server whose entry names one.
-    settings: Settings,
-    store: Arc<Store>,
-    lease: Arc<Lease>,
-    switches: Switches,
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<Store>,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) switches: Switches,
     /// Servers that run, until their sandboxes are gone.
-    running: Mutex<JoinSet<()>>,
+    pub(crate) running: Mutex<JoinSet<()>>,
 }
 
 impl Guests {
-    pub(crate) fn new(
-        native: &Arc<Native>,
-        settings: &Settings,
-        (store, lease): (&Arc<Store>, &Arc<Lease>),
-        switches: &Switches,
-    ) -> Guests {
-        Guests {
-            native: Arc::clone(native),
-            settings: settings.clone(),
-            store: Arc::clone(store),
-            lease: Arc::clone(lease),
-            switches: Arc::clone(switches),
-            running: Mutex::default(),
-        }
-    }
-
     /// Waits until every server whose connection was closed has left nothing behind.
     pub(crate) async fn gone(&self) {
         let running = std::mem::take(&mut *lock(&self.running));
