@@ -51,7 +51,7 @@ pub(crate) struct Keeper {
     ids: (SessionId, ExecutionId),
     rest: Rest,
     /// The way to the network, where the policy has one.
-    egress: Option<Arc<Egress>>,
+    pub(crate) egress: Option<Arc<Egress>>,
     /// The first call at which a program that is run again did not repeat itself: nothing more is answered.
     diverged: std::sync::Mutex<Option<Diverged>>,
 }
@@ -89,12 +89,6 @@ impl Keeper {
             egress: None,
             diverged: std::sync::Mutex::default(),
         }
-    }
-
-    /// The same with a way to the network.
-    #[must_use]
-    pub(crate) fn with_egress(self, egress: Option<Arc<Egress>>) -> Keeper {
-        Keeper { egress, ..self }
     }
 
     /// Answers until the program asks no more and every call has ended; ends early when a call cannot be written down.

@@ -178,7 +178,14 @@ impl Engine {
         let bells = Bells::default();
         let stopped = switch::listen(&store, &lease, &switches, &runs, &bells)?;
         let pool = Arc::new(Pool::new(Arc::clone(&native), MOST_IDLE));
-        let guests = Arc::new(Guests::new(&native, &settings, (&store, &lease), &switches));
+        let guests = Arc::new(Guests {
+            native: Arc::clone(&native),
+            settings: settings.clone(),
+            store: Arc::clone(&store),
+            lease: Arc::clone(&lease),
+            switches: Arc::clone(&switches),
+            running: Mutex::default(),
+        });
         let door = door(&settings, &guests);
         let told = settings.front.as_ref().map(|front| Sight::of(&front.policy));
         let sight = told.unwrap_or_else(Sight::usual)?;

@@ -2,12 +2,11 @@
 
 mod network;
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use ringfence_gateway::{Spawn, SpawnError, Spawned, Spawner};
-use ringfence_policy::{AllowedPrograms, Policy};
+use ringfence_policy::AllowedPrograms;
 use ringfence_sandbox::{InputWriter, Native, Options, OutputStreams, Spec, Stop, Task, TaskKind};
 use ringfence_store::{Lease, Store};
 use tokio::sync::{mpsc, watch};
@@ -19,47 +18,24 @@ use crate::switch::Switches;
 
 /// Starts tool servers in sandboxes.
 pub(crate) struct Guests {
-    native: Arc<Native>,
+    pub(crate) native: Arc<Native>,
     /// Among them the policy of each server whose entry names one.
-    settings: Settings,
-    store: Arc<Store>,
-    lease: Arc<Lease>,
-    switches: Switches,
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<Store>,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) switches: Switches,
     /// Servers that run, until their sandboxes are gone.
-    running: Mutex<JoinSet<()>>,
-}
-
-impl fmt::Debug for Guests {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Guests").finish_non_exhaustive()
-    }
+    pub(crate) running: Mutex<JoinSet<()>>,
 }
 
 impl Guests {
-    pub(crate) fn new(
-        native: &Arc<Native>,
-        settings: &Settings,
-        (store, lease): (&Arc<Store>, &Arc<Lease>),
-        switches: &Switches,
-    ) -> Guests {
-        Guests {
-            native: Arc::clone(native),
-            settings: settings.clone(),
-            store: Arc::clone(store),
-            lease: Arc::clone(lease),
-            switches: Arc::clone(switches),
-            running: Mutex::default(),
-        }
-    }
-
     /// Waits until every server whose connection was closed has left nothing behind.
     pub(crate) async fn gone(&self) {
         let running = std::mem::take(&mut *lock(&self.running));
         running.join_all().await;
     }
 
-    /// The policy of a server's sandbox.
-    fn policy_of(&self, spawn: &Spawn<'_>) -> Result<&Policy, SpawnError> {
+    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
         let policy = self.settings.server_policies.get(spawn.server).ok_or_else(|| {
             let message = format!("no policy `{}` was read for server `{}`", spawn.policy, spawn.server);
             failed("policy.unknown", message)
@@ -69,11 +45,6 @@ impl Guests {
             let message = format!("`proc.programs` of server `{server}` is none, and a tool server is a program");
             return Err(failed("policy.programs", message));
         }
-        Ok(policy)
-    }
-
-    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
-        let policy = self.policy_of(&spawn)?;
         let options = Options {
             python: self.settings.python.clone(),
             folders: Some(self.settings.home.join("scratch").join(spawn.server)),
@@ -96,10 +67,8 @@ impl Guests {
         let (switch, mut stop) = Stop::new();
         let opened = self.open_network(spawn.server, (policy, &spec), &switch).await;
         let opened = opened.map_err(|error| failed("server.network", error.to_string()))?;
-        let (session, outside, network) = match opened {
-            Some((session, outside, network)) => (Some(session), Some(outside), Some(network)),
-            None => (None, None, None),
-        };
+        let (session, ways) = opened.unzip();
+        let (outside, network) = ways.unzip();
         let (stdin, pieces) = mpsc::channel(16);
         let task = Task {
             kind: TaskKind::Program {

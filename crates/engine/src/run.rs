@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringfence_gateway::{CallsMade, Pass, Terms};
+use ringfence_gateway::{CallsMade, Egress, Pass, Terms};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{PiiMode, Policy, Secrets};
 use ringfence_sandbox::{Collected, Door, Emit, Ended, Existing, Options, Sandbox, SkipReason, Spec, Task, Verdict};
@@ -199,13 +199,13 @@ impl Engine {
             attempt.is_kept(),
             happened,
         ));
-        let (keeper, orders) = self.keeper(session, request, attempt).unzip();
         let (outside, network) = self.outside(session, &request.program)?.unzip();
         let egress = outside.as_ref().map(Outside::egress);
-        let keeper = keeper.map(|keeper| Arc::new(keeper.with_egress(egress)));
+        let (keeper, orders) = self.keeper(session, request, attempt, egress.as_ref()).unzip();
+        let keeper = keeper.map(Arc::new);
         let held = Held {
             pass: keeper.as_ref().map(|keeper| keeper.pass()),
-            egress: outside.as_ref().map(Outside::egress),
+            egress,
             draft: session.draft.clone(),
         };
         let _rules = self.under_rules(session, held).await;
@@ -286,7 +286,13 @@ impl Engine {
     }
 
     /// Whoever answers the calls of a program that can make any.
-    fn keeper(&self, session: &Session, request: &RunCode, attempt: &Attempt) -> Option<(Keeper, Orders)> {
+    fn keeper(
+        &self,
+        session: &Session,
+        request: &RunCode,
+        attempt: &Attempt,
+        egress: Option<&Arc<Egress>>,
+    ) -> Option<(Keeper, Orders)> {
         let language = request.program.stubs()?;
         let (gateway, policy) = (Arc::clone(self.door()), Arc::clone(&session.policy));
         let discover = self.discover_in(session, language);
@@ -314,13 +320,14 @@ impl Engine {
             unrepeatable: attempt.unrepeatable.clone(),
             bells: self.bells.clone(),
         };
-        let keeper = Keeper::new(
+        let mut keeper = Keeper::new(
             Arc::new(pass.with_own(own)),
             discover,
             Arc::clone(&self.store),
             ids,
             rest,
         );
+        keeper.egress = egress.cloned();
         Some((keeper, orders))
     }
 

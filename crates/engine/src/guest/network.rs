@@ -31,23 +31,20 @@ impl Guests {
         server: &str,
         (policy, spec): (&Policy, &Spec),
         switch: &watch::Sender<bool>,
-    ) -> Result<Option<(ServerSession, Outside, Network)>, RunError> {
+    ) -> Result<Option<(ServerSession, (Outside, Network))>, RunError> {
         if policy.net().enabled != Some(true) {
             return Ok(None);
         }
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let by_the_place = self.native.enforcement(spec);
+        let held = self.native.enforcement(spec);
+        let held = held.iter().map(report::enforcement);
         let opening = Opening {
             session: ids.0,
             principal: self.settings.principal,
             policy: policy_ref(policy),
             policy_json: policy.to_json().to_string(),
             backend: Text::clean("native"),
-            enforcement: by_the_place
-                .iter()
-                .map(report::enforcement)
-                .chain([report::at_the_door("net")])
-                .collect(),
+            enforcement: held.chain([report::at_the_door("net")]).collect(),
             durable: policy.audit().durable,
             journal_bytes: policy.audit().session_bytes.get(),
             uid: None,
@@ -68,8 +65,7 @@ impl Guests {
         let vault = Vault::find(&self.settings.home, environment);
         let settings = EgressSettings::system().holding(credentials, environment, &vault)?;
         let egress = Egress::new(settings, Arc::new(policy.clone()), Arc::clone(&self.store), ids);
-        let (outside, network) = Outside::new(egress);
-        Ok(Some((session, outside, network)))
+        Ok(Some((session, Outside::new(egress))))
     }
 }
 
