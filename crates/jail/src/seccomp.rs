@@ -48,6 +48,8 @@ enum Check {
 pub enum Profile {
     /// Everything in a sandbox: the worker and the programs it starts.
     Program,
+    /// On top of it, a program that the worker starts: without what only the worker needs.
+    Started,
     /// On top of it, the JavaScript engine: no files but open ones, no processes, no sockets.
     Engine,
     /// On top of it, a Python program: files and threads, but no processes, no sockets.
@@ -69,6 +71,12 @@ const KILL: u32 = 0x8000_0000;
 const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
+
+const LANDLOCK: &[libc::c_long] = &[
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
+];
 
 /// Call numbers from here on are the x32 interface: never used, so never allowed.
 const FOREIGN: u32 = 0x4000_0000;
@@ -92,6 +100,11 @@ impl Filter {
                 rules.extend(numbers(BANNED, refused));
                 rules.extend(program_checks());
                 compile(rules, Action::Refuse(libc::ENOSYS))
+            }
+            Profile::Started => {
+                // Its rules are memory of the kernel that nothing bounds.
+                let absent = Action::Refuse(libc::ENOSYS);
+                compile(numbers(LANDLOCK, absent).collect(), Action::Allow)
             }
             Profile::Engine => {
                 rules.extend(numbers(ENGINE, Action::Allow));

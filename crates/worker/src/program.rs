@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_jail::inside::{self, Ending, Patience, Side};
+use ringfence_jail::seccomp::{Filter, Profile};
 use ringfence_wire::{FromChild, Job, JobKind, Outcome, OutcomeKind, StdinMode, Stream};
 
 use crate::child::{plain_fault, plain_outcome};
@@ -212,6 +213,9 @@ fn become_command(command: &Command, ends: [std::os::fd::BorrowedFd<'_>; 3]) -> 
         }
     }
     if let Err(error) = std::env::set_current_dir(&command.cwd) {
+        return error;
+    }
+    if let Err(error) = inside::install(&Filter::of(Profile::Started)) {
         return error;
     }
     match inside::become_program(&command.path, &command.argv, &command.env) {

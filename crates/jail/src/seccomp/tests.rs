@@ -174,8 +174,10 @@ fn what_is_reserved_or_held_by_other_names_is_refused_too() {
         libc::SYS_landlock_add_rule,
         libc::SYS_landlock_restrict_self,
     ] {
-        check(Profile::Program, call, [0; 6], ABSENT);
+        check(Profile::Program, call, [0; 6], ALLOW);
+        check(Profile::Started, call, [0; 6], ABSENT);
     }
+    check(Profile::Started, libc::SYS_execve, [0; 6], ALLOW);
 }
 
 #[test]

@@ -80,6 +80,29 @@ impl Drop for Holder {
 }
 
 #[test]
+fn a_program_that_runs_keeps_its_deleted_file() {
+    let holder = Holder::start();
+    let path = holder.folder.path().join("program");
+    fs::copy("/bin/sleep", &path).unwrap();
+    let mut process = Command::new(&path).arg("60").spawn().unwrap();
+    let found = fs::metadata(&path).unwrap();
+    let pid = i32::try_from(process.id()).unwrap();
+    let held = |owners: &DescriptorOwners, named: &HashMap<FileId, u64>| {
+        let mut scan = DescriptorScan::new(owners, named);
+        scan.add_executable(pid);
+        scan.held
+    };
+    let (owners, named) = (holder.owners(), holder.named());
+    assert_eq!(held(&owners, &named), HashMap::new());
+    fs::remove_file(&path).unwrap();
+    let expected = HashMap::from([((found.dev(), found.ino()), found.blocks() * 512)]);
+    let seen = held(&owners, &named);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn queues_of_netlink_are_added_up() {
     let list = "sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode\n\
                 00000000 0 123 00000000 4096 0 0 2 0 77\n\

@@ -137,11 +137,18 @@ fn what_is_hidden_in_one_shown_folder_is_not_shown_through_another() {
     let inner = real.join("proj");
     let deny = globs(&["private"]);
     let shown = Scanner::new(&deny, [inner.as_path(), real.as_path()].into_iter()).look(&real);
-    let Ok(Shown::Folder { hidden }) = shown else { panic!("{shown:?}") };
-    assert!(hidden.contains("proj/private") && !hidden.contains("proj/open"), "{hidden:?}");
+    let Ok(Shown::Folder { hidden }) = shown else {
+        panic!("{shown:?}")
+    };
+    assert!(
+        hidden.contains("proj/private") && !hidden.contains("proj/open"),
+        "{hidden:?}"
+    );
     // Where the inner one is not shown by itself, the glob means the top only.
     let shown = Scanner::new(&deny, std::iter::once(real.as_path())).look(&real);
-    let Ok(Shown::Folder { hidden }) = shown else { panic!("{shown:?}") };
+    let Ok(Shown::Folder { hidden }) = shown else {
+        panic!("{shown:?}")
+    };
     assert!(!hidden.contains("proj/private"), "{hidden:?}");
 }
 

@@ -83,6 +83,21 @@ async fn buffers_of_connections_count_as_memory() {
     check_bounded(&run_on(&native(), &flood(TCP)).await);
 }
 
+/// Connections that nobody accepts, whose makers are gone: the kernel charges them to nobody.
+const TCP_UNACCEPTED: &str = "        l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(4096); keep.append(l)\n        \
+    for _ in range(4000):\n            c = socket.socket(); c.connect(l.getsockname()); c.close()";
+/// Datagrams that are put together and never sent.
+const CORKED: &str = "        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); keep.append(s); s.connect(('127.0.0.1', 9))\n        \
+    s.send(bytes(60000), socket.MSG_MORE)";
+
+#[tokio::test]
+async fn what_a_group_does_not_count_of_sockets_counts_as_memory() {
+    for work in [TCP_UNACCEPTED, CORKED] {
+        check_bounded(&run_on(&native(), &flood(work)).await);
+        check_bounded(&run_on(&without_groups(), &flood(work)).await);
+    }
+}
+
 /// One byte in each of many connections that nobody accepts, from senders that are gone.
 const UNACCEPTED: &str = "        l = socket.socket(socket.AF_UNIX); l.bind('\\0' + str(os.getpid()) + '-' + str(len(keep))); l.listen(4096); keep.append(l)\n        \
     for _ in range(200):\n            c = socket.socket(socket.AF_UNIX); c.setblocking(False); c.connect(l.getsockname())\n            \
