@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use ringfence_gateway::{Spawn, SpawnError, Spawned, Spawner};
-use ringfence_policy::AllowedPrograms;
+use ringfence_policy::{AllowedPrograms, Policy};
 use ringfence_sandbox::{InputWriter, Native, Options, OutputStreams, Spec, Stop, Task, TaskKind};
 use ringfence_store::{Lease, Store};
 use tokio::sync::{mpsc, watch};
@@ -35,7 +35,8 @@ impl Guests {
         running.join_all().await;
     }
 
-    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
+    /// The policy of a server's sandbox.
+    fn policy_of(&self, spawn: &Spawn<'_>) -> Result<&Policy, SpawnError> {
         let policy = self.settings.server_policies.get(spawn.server).ok_or_else(|| {
             let message = format!("no policy `{}` was read for server `{}`", spawn.policy, spawn.server);
             failed("policy.unknown", message)
@@ -45,6 +46,11 @@ impl Guests {
             let message = format!("`proc.programs` of server `{server}` is none, and a tool server is a program");
             return Err(failed("policy.programs", message));
         }
+        Ok(policy)
+    }
+
+    async fn start(&self, spawn: Spawn<'_>) -> Result<Spawned, SpawnError> {
+        let policy = self.policy_of(&spawn)?;
         let options = Options {
             python: self.settings.python.clone(),
             folders: Some(self.settings.home.join("scratch").join(spawn.server)),

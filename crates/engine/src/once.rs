@@ -29,14 +29,14 @@ pub enum Once {
 /// Held while a key is looked at: of two requests with one key, the second finds what the first began.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    locks: [Mutex<()>; SIDE_BY_SIDE],
+    locks: Box<[Mutex<()>]>,
     hasher: RandomState,
 }
 
 impl Default for Keys {
     fn default() -> Keys {
         Keys {
-            locks: [const { Mutex::const_new(()) }; SIDE_BY_SIDE],
+            locks: (0..SIDE_BY_SIDE).map(|_| Mutex::new(())).collect(),
             hasher: RandomState::new(),
         }
     }

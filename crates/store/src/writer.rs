@@ -374,10 +374,8 @@ impl Writer {
         match command {
             Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
             Command::Open { opening, .. } => opening.durable,
-            // A person does not answer twice because the power failed.
-            Command::Answer { .. } => true,
-            // Nor does a client's key begin a second run.
-            Command::Claim { .. } => true,
+            // A person does not answer twice because the power failed, nor does a client's key begin a second run.
+            Command::Answer { .. } | Command::Claim { .. } => true,
             Command::Change { .. }
             | Command::Alias { .. }
             | Command::Adopt { .. }

@@ -174,11 +174,11 @@ impl Task {
             ..RunCode::new(policy, program)
         };
         let result = if place.json {
-            let execution = follow(&engine, request, &mut (), &interrupt, (desk, printer)).await;
+            let execution = Box::pin(follow(&engine, request, &mut (), &interrupt, (desk, printer))).await;
             execution.map(|execution| (execution, false))
         } else {
             let mut screen = Screen::start(printer, interrupt.clone())?;
-            let execution = follow(&engine, request, &mut screen, &interrupt, (desk, printer)).await;
+            let execution = Box::pin(follow(&engine, request, &mut screen, &interrupt, (desk, printer))).await;
             let shown = screen.finish();
             execution.and_then(|execution| Ok((execution, shown?)))
         };
@@ -362,7 +362,7 @@ async fn follow(
                 // The engine has the sender, and is here.
                 Err(RecvError::Closed) => {}
             },
-            line = desk.line() => desk.answer(&line, engine, printer).await,
+            typed = desk.line() => desk.answer(&typed, engine, printer).await,
         }
     }
 }

@@ -63,9 +63,9 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
         })
         .await;
     let waiting = standing::counts(&store).await;
-    let last = last_runs(&store, sessions.as_deref().unwrap_or_default()).await;
+    let newest = last_runs(&store, sessions.as_deref().unwrap_or_default()).await;
     store.leave().await;
-    let (sessions, waiting, last) = (sessions?, waiting?, last?);
+    let (sessions, waiting, newest) = (sessions?, waiting?, newest?);
     let waits = |session: &Session| waiting.get(&session.id).copied().unwrap_or(0);
     if list.json {
         let rows: Vec<Row<'_>> = sessions
@@ -73,7 +73,7 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
             .map(|session| Row {
                 session,
                 waiting: waits(session),
-                last_run: last.get(&session.id),
+                last_run: newest.get(&session.id),
             })
             .collect();
         printer.json(&rows)?;
@@ -89,7 +89,7 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
             "ID", "STATE", "OPENED", "RUNS", "LAST PROGRAM", "ITS STATUS", "WAITING", "WORKSPACE"
         ))?;
         for session in &sessions {
-            printer.line(&row(session, (last.get(&session.id), waits(session)), printer))?;
+            printer.line(&row(session, (newest.get(&session.id), waits(session)), printer))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -280,11 +280,11 @@ fn the_global_scope_holds_the_language_and_our_names_only() {
     let expected = "
         AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt BigInt64Array BigUint64Array Boolean
         DataView Date DisposableStack Error EvalError FinalizationRegistry Float16Array Float32Array Float64Array
-        Function Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number Object Promise Proxy
-        RangeError ReferenceError Reflect RegExp Set SharedArrayBuffer String SuppressedError Symbol SyntaxError
+        Function Headers Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number Object Promise Proxy
+        RangeError ReferenceError Reflect RegExp Response Set SharedArrayBuffer String SuppressedError Symbol SyntaxError
         TextDecoder TextEncoder ToolError TypeError URIError URL URLSearchParams Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap
         WeakRef WeakSet args atob btoa clearInterval clearTimeout console crypto decodeURI decodeURIComponent describe emit encodeURI
-        encodeURIComponent escape eval files globalThis isFinite isNaN list parseFloat parseInt performance queueMicrotask
+        encodeURIComponent escape eval fetch files globalThis isFinite isNaN list parseFloat parseInt performance queueMicrotask
         search setInterval setTimeout skills structuredClone tools undefined unescape
     ";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());

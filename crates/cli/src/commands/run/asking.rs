@@ -62,7 +62,7 @@ impl Desk {
                     asking.ask(engine, printer).await;
                 }
             }
-            word => printer.aside(&waiting::said(&word)),
+            Word::Asked(..) | Word::Settled(..) | Word::Unrepeatable(..) => printer.aside(&waiting::said(&word)),
         }
     }
 

@@ -107,7 +107,7 @@ impl Drive<'_> {
                 started.elapsed() < Duration::from_mins(2),
                 "it never ends: {now}\n{source}"
             );
-            said.push_str(now["stdout"].as_str().unwrap());
+            now["stdout"].as_str().unwrap().clone_into(&mut said);
             if self.pending(&run).is_empty() {
                 thread::sleep(Duration::from_millis(10));
                 continue;
@@ -115,7 +115,7 @@ impl Drive<'_> {
             if self.breaks {
                 self.world.suspended(&run);
                 let (_, now) = self.server.as_ref().unwrap().look(&run);
-                said.push_str(now["stdout"].as_str().unwrap());
+                now["stdout"].as_str().unwrap().clone_into(&mut said);
                 breaks.push(std::mem::take(&mut said));
                 self.server.take().unwrap().kill();
                 self.server = Some(self.world.serve());

@@ -136,10 +136,9 @@ impl Step {
             Step::AfterTheAnswer => {
                 go_on();
                 fs::write(&gate, "").unwrap();
-                let mut said = String::new();
                 eventually("the program has it", || {
                     let (_, now) = server.look(run);
-                    said.push_str(now["stdout"].as_str().unwrap_or_default());
+                    let said = now["stdout"].as_str().unwrap_or_default();
                     (said.lines().count() == 2).then_some(())
                 });
                 server.hold();
