@@ -32,7 +32,7 @@ pub(crate) fn judge(ended: &Ended) -> Judged {
             KILLED,
             "sandbox.died",
             "the process of the execution ended without a word",
-            Some("a crash of the engine, such as endless recursion in native code, looks like this"),
+            Some("it was killed from inside, or its engine crashed, as by endless recursion in native code"),
         ),
     }
 }

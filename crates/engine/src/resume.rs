@@ -132,7 +132,11 @@ impl Engine {
             tracing::warn!(%error, "what a neighbour left could not be swept");
         }
         self.sweep_workspaces(Share::MINUTE).await;
-        if let Err(error) = self.store.trim_recordings(Retention::default(), Timestamp::now()).await {
+        if let Err(error) = self
+            .store
+            .trim_recordings(Retention::of_a_server(), Timestamp::now())
+            .await
+        {
             tracing::warn!(%error, "what past executions kept could not be trimmed");
         }
         sweep::old_records(self).await;

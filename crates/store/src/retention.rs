@@ -9,9 +9,8 @@ use crate::database::{self, ReadError};
 use crate::writer::Command;
 use crate::{Store, SweepError};
 
-/// How many of the oldest one trim looks at, and how many it forgets: it runs where somebody waits.
-const LOOKED_AT: i64 = 1000;
-const MOST: usize = 64;
+/// How many of the oldest one trim looks at, or as many as it may forget.
+const LOOKED_AT: u32 = 1000;
 
 /// How much is kept of executions that are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +19,28 @@ pub struct Retention {
     pub age: SignedDuration,
     /// How many bytes in all.
     pub bytes: u64,
+    /// How many are forgotten at once. Many small ones may lie before a few that are large: too few, and what comes in is more than what goes.
+    pub at_once: u32,
+}
+
+impl Retention {
+    /// The same for a server, where nobody waits for it.
+    #[must_use]
+    pub fn of_a_server() -> Retention {
+        Retention {
+            at_once: 8192,
+            ..Retention::default()
+        }
+    }
 }
 
 impl Default for Retention {
-    /// Seven days and one GiB.
+    /// Seven days and one GiB, a little at a time: somebody waits.
     fn default() -> Retention {
         Retention {
             age: SignedDuration::from_hours(7 * 24),
             bytes: 1 << 30,
+            at_once: 64,
         }
     }
 }
@@ -54,12 +67,12 @@ impl Store {
     /// Forgets recordings of what is over, the oldest first: those that are too old, and as many as make the rest fit.
     /// Does a bounded part of that at once, and says how much it forgot.
     pub async fn trim_recordings(&self, keep: Retention, now: Timestamp) -> Result<usize, SweepError> {
-        let (mut total, mut past) = self.past().await?;
+        let (mut total, mut past) = self.past(keep.at_once.max(LOOKED_AT)).await?;
         past.sort_by_key(|past| past.used);
         let mut forgotten = 0;
         for past in past {
             let old = now.duration_since(past.used) > keep.age;
-            if forgotten == MOST || !(old || total > keep.bytes) {
+            if forgotten == usize::try_from(keep.at_once).unwrap_or(usize::MAX) || !(old || total > keep.bytes) {
                 continue;
             }
             let (session, execution) = (past.session, past.execution);
@@ -76,7 +89,7 @@ impl Store {
     }
 
     /// How many bytes are kept in all, and the oldest of what is over.
-    async fn past(&self) -> Result<(u64, Vec<Past>), ReadError> {
+    async fn past(&self, most: u32) -> Result<(u64, Vec<Past>), ReadError> {
         let mut reader = self.reader().await?;
         let total: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes + length(request)), 0) FROM recordings")
             .fetch_one(reader.connection()?)
@@ -84,7 +97,10 @@ impl Store {
             .map_err(ReadError::Database)?;
         let mut past = Vec::new();
         for sql in [SESSIONS, EXECUTIONS] {
-            let rows = sqlx::query(sql).bind(LOOKED_AT).fetch_all(reader.connection()?).await;
+            let rows = sqlx::query(sql)
+                .bind(i64::from(most))
+                .fetch_all(reader.connection()?)
+                .await;
             for row in &rows.map_err(ReadError::Database)? {
                 past.push(read(row)?);
             }

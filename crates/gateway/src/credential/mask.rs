@@ -7,6 +7,8 @@ use zeroize::Zeroizing;
 
 /// What stands where a word stood.
 const COVER: u8 = b'*';
+/// The shortest word that is looked for in the name of a header.
+const LEAST_IN_NAME: usize = 8;
 
 /// Words to look for; the longest first, for one may be part of another.
 pub(crate) type Words = Arc<[Zeroizing<Vec<u8>>]>;
@@ -84,6 +86,19 @@ impl Mask {
         let mut rest = std::mem::take(&mut *self.held);
         self.cover(&mut rest);
         rest
+    }
+
+    /// Whether a word is in the name of a header, in whatever case: names have none.
+    pub(crate) fn is_in_name(&mut self, name: &str) -> bool {
+        let name = name.as_bytes().to_ascii_lowercase();
+        let is_there = |word: &Zeroizing<Vec<u8>>| {
+            let word = Zeroizing::new(word.to_ascii_lowercase());
+            // What is shorter may be in any name, and says little of a secret.
+            word.len() >= LEAST_IN_NAME && memchr::memmem::find(&name, &word).is_some()
+        };
+        let found = self.words().iter().any(is_there);
+        self.found |= found;
+        found
     }
 
     /// Covers every word that is wholly there.

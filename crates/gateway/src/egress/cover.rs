@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -35,8 +35,16 @@ pub(super) fn spotted(body: Body, stand_ins: &Arc<StandIns>, passage: &Arc<Passa
     Looked::new(body, stand_ins.spotter(), Some(found)).boxed_unsync()
 }
 
-/// Covers words in headers.
+/// Covers words in headers; one whose name has a word goes.
 pub(super) fn headers(mask: &mut Mask, headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| mask.is_in_name(name.as_str()))
+        .cloned()
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
     for value in headers.values_mut() {
         let mut bytes = value.as_bytes().to_vec();
         mask.cover(&mut bytes);

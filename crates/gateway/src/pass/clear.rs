@@ -376,7 +376,10 @@ fn decide(matter: &Matter<'_>, state: &State, standing: &Standing) -> Result<Res
         Decision::Ask(rule) => {
             let rule = rule.as_str().to_owned();
             let granted = state.is_granted(&matter.grantee(), &rule, matter.policy.digest());
-            let yes = granted || matter.is_approved(&rule, standing);
+            // Who says that a call which was under way is made again says so for its rule too: the run may wait elsewhere meanwhile, and only the
+            // last question of a call is found again.
+            let again = standing.unknown && matter.is_approved(UNKNOWN, standing);
+            let yes = granted || again || matter.is_approved(&rule, standing);
             Ok(if yes { Ok(rule) } else { Err(rule) })
         }
         Decision::Deny(rule) => Err(Refusal::denied(name, &rule)),

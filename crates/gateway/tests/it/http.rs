@@ -95,7 +95,15 @@ async fn a_remote_that_is_gone_was_not_called() {
         let pass = road.pass(desk);
         pass.call(1, "far", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
         drop(remote);
-        let (code, _, message) = refused(pass.call(2, "far", "echo", r#"{"text":"hi"}"#, b"").await);
+        // A connection that was kept may end under the next call, of which nobody knows then whether it was heard.
+        let mut number = 2;
+        let (code, message) = loop {
+            let (code, _, message) = refused(pass.call(number, "far", "echo", r#"{"text":"hi"}"#, b"").await);
+            if code != "tool.unknown_effect" || number == 9 {
+                break (code, message);
+            }
+            number += 1;
+        };
         assert_eq!(code, "server.failed", "{message}");
         assert!(
             message.contains("connection refused, nothing listens at its address"),

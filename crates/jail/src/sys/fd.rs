@@ -195,6 +195,12 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> 
     Ok(check_int(unsafe { libc::poll(&raw mut one, 1, milliseconds) })? > 0)
 }
 
+/// How often a file in memory is sealed again that the kernel says is in use, and how long is waited between.
+#[cfg(feature = "host")]
+const SEAL_TRIES: u32 = 40;
+#[cfg(feature = "host")]
+const SEAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// A sealed, anonymous, executable file holding `bytes`.
 #[cfg(feature = "host")]
 pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
@@ -211,9 +217,15 @@ pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     write_all(std::os::fd::AsFd::as_fd(&fd), bytes)?;
     let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-    // SAFETY: F_ADD_SEALS takes an integer and touches no memory.
-    check_int(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
-    Ok(fd)
+    for _ in 0..SEAL_TRIES {
+        // SAFETY: F_ADD_SEALS takes an integer and touches no memory.
+        match check_int(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) }) {
+            // The kernel looks at its pages just now, whatever for: nobody writes to them.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(SEAL_PAUSE),
+            sealed => return sealed.map(|_| fd),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
 /// Space and inodes of the file system behind a handle.

@@ -679,6 +679,28 @@ async fn recordings_of_sessions_that_are_over_are_trimmed_oldest_first() {
 }
 
 #[tokio::test]
+async fn many_small_ones_before_a_large_one_do_not_keep_it_too_long() {
+    let world = world().await;
+    let mut newest = None;
+    for n in 0..80 {
+        let (session, execution) = begin(&world).await;
+        let text = "x".repeat(if n < 79 { 10 } else { 100_000 });
+        let entries = vec![entry(1, EntryKind::Answer, &text)];
+        let event = call(session, execution, 1);
+        world.store.record_keeping(event, entries).await.unwrap();
+        world.store.record(ended(session, execution)).await.unwrap();
+        world.store.record(closed(session)).await.unwrap();
+        newest = Some(execution);
+    }
+    let small = Retention {
+        bytes: 5000,
+        ..Retention::of_a_server()
+    };
+    assert_eq!(world.store.trim_recordings(small, Timestamp::now()).await.unwrap(), 80);
+    assert!(world.store.recording(newest.unwrap()).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn what_is_over_is_trimmed_behind_a_thousand_that_wait() {
     let world = world().await;
     for _ in 0..1001 {
@@ -853,6 +875,7 @@ async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_j
     let all = Retention {
         age: SignedDuration::ZERO,
         bytes: 0,
+        ..Retention::default()
     };
     let later = Timestamp::now() + SignedDuration::from_hours(1);
     assert_eq!(world.store.trim_recordings(all, later).await.unwrap(), 2);

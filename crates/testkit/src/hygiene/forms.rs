@@ -74,8 +74,8 @@ pub const FORMS: [Form; 20] = [
     text("name, key `customer_name`", Kind::Name, 0.98, |value| {
         Written::Json("customer_name", value.to_owned())
     }),
-    text("place, key `city`", Kind::Place, 0.98, |value| {
-        Written::Json("city", value.to_owned())
+    text("place, key `city`, a person beside it", Kind::Place, 0.98, |value| {
+        Written::Beside("city", value.to_owned())
     }),
     text(
         "place, key `location`, a person beside it",

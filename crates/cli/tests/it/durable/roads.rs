@@ -191,6 +191,44 @@ fn check(language: &str, step: Step, person: Person) {
 }
 
 #[test]
+fn a_call_that_a_rule_asks_for_is_made_again_after_one_yes() {
+    let rules = "
+version: 1
+tools: { rules: [{ ask: log.wait_for }] }
+approvals: { timeout: 10m, by: [inbox] }
+";
+    let world = World::under(rules);
+    let server = world.serve();
+    let gate = world.file("gate");
+    let run = server.begin(
+        "typescript",
+        &format!("await tools.log.wait_for({{ file: {} }})", json!(gate)),
+    );
+    world.answer(world.pending(1)[0].id, true).unwrap();
+    eventually("the upstream works", || (heard_of(&world, "gate") == 1).then_some(()));
+    server.kill();
+    world.left_by_all();
+
+    let server = world.serve();
+    let (status, now) = server.look(&run);
+    assert_eq!(status, 202, "{now}");
+    let pending = world.pending(1);
+    assert_eq!(summary(&pending), [(1, "unknown".to_owned(), ApprovalState::Pending)]);
+    fs::write(gate, "").unwrap();
+    world.answer(pending[0].id, true).unwrap();
+    let ended = server.ended(&run);
+    assert_eq!(
+        (&ended["status"], &ended["value"]),
+        (&json!("completed"), &json!("there")),
+        "{ended}"
+    );
+    // Two questions in all, and the call was made twice, as a person wanted.
+    assert_eq!((world.questions(None).len(), heard_of(&world, "gate")), (2, 2));
+    assert_eq!(server.end(), Some(0));
+    world.verified();
+}
+
+#[test]
 fn killed_before_the_event_of_a_call() {
     check("typescript", Step::BeforeTheEvent, Person::Leave);
 }

@@ -65,3 +65,10 @@ fn what_is_no_beginning_of_a_word_is_not_held_up() {
 fn nothing_to_look_for_changes_nothing() {
     assert_eq!(run(mask(&[""]), &["abc", "def"]), ("abcdef".to_owned(), false));
 }
+
+#[test]
+fn a_word_is_found_in_the_name_of_a_header_in_any_case() {
+    let mut mask = Mask::new([b"Secret-Token-1".to_vec(), b"type".to_vec()]);
+    assert!(!mask.is_in_name("content-type") && !mask.found());
+    assert!(mask.is_in_name("x-secret-token-1-echo") && mask.found());
+}
