@@ -84,10 +84,17 @@ impl Definition {
     pub fn digest(&self) -> Digest {
         // Numbers that canonical JSON cannot hold are told apart by their own text.
         let text = serde_json_canonicalizer::to_string(self)
-            .or_else(|_| serde_json::to_string(self))
+            .or_else(|_| sorted(self))
             .unwrap_or_default();
         Digest(blake3::hash(text.as_bytes()))
     }
+}
+
+/// Its JSON with keys in order.
+fn sorted(definition: &Definition) -> Result<String, serde_json::Error> {
+    let mut value = serde_json::to_value(definition)?;
+    value.sort_all_objects();
+    serde_json::to_string(&value)
 }
 
 /// A tool under its canonical name.

@@ -226,7 +226,17 @@ impl Engine {
                         let shown = shown.map_err(|error| WaitError::Unread(error.to_string()))?;
                         Some(shown.map_err(WaitError::HeldBack)?)
                     }
-                    Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => None,
+                    // A folder is no file, and below a file there is none: neither is a fault of ours.
+                    Ok(Err(error))
+                        if matches!(
+                            error.kind(),
+                            std::io::ErrorKind::NotFound
+                                | std::io::ErrorKind::IsADirectory
+                                | std::io::ErrorKind::NotADirectory
+                        ) =>
+                    {
+                        None
+                    }
                     Ok(Err(error)) => return Err(WaitError::Unread(error.to_string())),
                     Err(error) => return Err(WaitError::Unread(error.to_string())),
                 }

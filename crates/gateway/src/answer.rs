@@ -16,6 +16,11 @@ pub(crate) const TOO_LONG: &str = "the answer is longer than 16 MiB";
 /// What a result is replaced with that would take more than [`tree::MAX_TREE`].
 pub(crate) const TOO_MANY_VALUES: &str = "the answer holds too many values";
 
+/// What a result is replaced with that is nested deeper than [`tree::MAX_DEPTH`].
+pub(crate) const TOO_DEEP: &str = "the answer is nested too deeply";
+/// What a result is replaced with that is no message of the protocol.
+pub(crate) const UNREADABLE: &str = "an answer that cannot be read";
+
 /// A block of content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]

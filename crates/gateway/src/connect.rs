@@ -123,12 +123,12 @@ async fn start_program(hub: &Hub, server: &Server, program: &Program, seen: Opti
             };
             let started = process::start(&start, &hub.options.environment, scrubber.clone());
             let (process, stdout, stdin) = started.map_err(|error| unstarted(error.to_string()))?;
-            let (lines, fault) = Lines::new(stdout, stdin);
+            let (lines, state) = Lines::new(stdout, stdin);
             let footing = Footing {
                 process: Some(process),
                 _guard: None,
                 stderr: None,
-                fault: Some(fault),
+                state,
             };
             Talk::open(opening, lines, footing).await?
         }
@@ -154,12 +154,12 @@ async fn start_program(hub: &Hub, server: &Server, program: &Program, seen: Opti
             })?;
             let started = started.map_err(|error| unstarted(error.to_string()))?;
             let stderr = StderrTail::new(started.stderr, scrubber.clone());
-            let (lines, fault) = Lines::new(started.stdout, started.stdin);
+            let (lines, state) = Lines::new(started.stdout, started.stdin);
             let footing = Footing {
                 process: None,
                 _guard: Some(started.guard),
                 stderr: Some(stderr),
-                fault: Some(fault),
+                state,
             };
             Talk::open(opening, lines, footing).await?
         }
@@ -171,7 +171,8 @@ async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Optio
     let Values { values, scrubber } = resolve(hub, server, "headers", &remote.headers)?;
     let tokens = (remote.auth == Auth::OAuth)
         .then(|| Arc::new(Tokens::new(&hub.vault, &server.name, &remote.url, scrubber.clone())));
-    let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern));
+    let footing = Footing::default();
+    let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern), &footing.state);
     let carrier = carrier.map_err(|(key, error)| ServerError::Connect {
         server: server.name.clone(),
         detail: scrubber.clean(&format!("`{key}`: {error}")),
@@ -187,7 +188,7 @@ async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Optio
         seen,
         within: hub.options.connect,
     };
-    let talk = Talk::open(opening, transport, Footing::default()).await?;
+    let talk = Talk::open(opening, transport, footing).await?;
     Ok(Link::new(Way::Talk(Box::new(talk))))
 }
 

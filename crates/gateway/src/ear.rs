@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
+use crate::conversation::ConversationState;
+use crate::person::Person;
 use rmcp::ErrorData;
 use rmcp::model::{ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, Implementation};
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
-use tokio::sync::Notify;
-
-use crate::person::Person;
 
 /// What the server may say to us without being asked: that its tools changed, and a question to a person if there is one.
 pub(crate) struct Ear {
     server: String,
     person: Option<Person>,
-    changed: Arc<Notify>,
+    state: Arc<ConversationState>,
 }
 
 impl Ear {
-    pub(crate) fn new(server: &str, person: Option<Person>, changed: &Arc<Notify>) -> Ear {
+    pub(crate) fn new(server: &str, person: Option<Person>, state: &Arc<ConversationState>) -> Ear {
         Ear {
             server: server.to_owned(),
             person,
-            changed: Arc::clone(changed),
+            state: Arc::clone(state),
         }
     }
 }
@@ -34,7 +33,8 @@ impl rmcp::ClientHandler for Ear {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
+        // The transport has noted it already: what is read here may be late.
+        self.state.changed.notify_one();
     }
 
     async fn create_elicitation(

@@ -170,6 +170,16 @@ pub enum CallError {
         /// The most that is taken.
         limit: usize,
     },
+    /// The result is nested deeper than is read.
+    #[error("server `{server}`: the result of `{tool}` is nested too deeply: {limit} levels are read")]
+    TooDeep {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// The most levels that are read, those of the protocol included.
+        limit: usize,
+    },
     /// The server answered with something that is no result.
     #[error("server `{server}`: the answer to `{tool}` is not a result: {detail}")]
     Malformed {
@@ -209,6 +219,7 @@ impl CallError {
             | CallError::Timeout { server, .. }
             | CallError::Lost { server, .. }
             | CallError::TooMuch { server, .. }
+            | CallError::TooDeep { server, .. }
             | CallError::Malformed { server, .. }
             | CallError::Wants { server, .. }
             | CallError::Changed { server, .. } => server,

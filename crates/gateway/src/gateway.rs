@@ -414,6 +414,11 @@ fn failed(error: &CallError) -> (CallOutcome, Refusal) {
             "the words are the server's: change the arguments, or do without it",
         ),
         CallError::TooMuch { .. } => (CallOutcome::Broken, "limit.result", "ask for less at once"),
+        CallError::TooDeep { .. } => (
+            CallOutcome::Broken,
+            "limit.depth",
+            "ask for less nested data: the call was made, and its answer is not read",
+        ),
         CallError::Changed { .. } => (
             CallOutcome::Broken,
             "tool.drift",

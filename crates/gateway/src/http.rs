@@ -17,8 +17,10 @@ use sse_stream::{Sse, SseStream};
 use tokio::sync::watch;
 use url::Url;
 
+use crate::answer::TOO_DEEP;
+use crate::conversation::ConversationState;
 use crate::credential::Secret;
-use crate::lines::MOST_LINE;
+use crate::lines::{MOST_LINE, answered, broken};
 use crate::oauth::{Challenge, OAuthError, Tokens};
 use crate::tree::{self, TreeSize};
 
@@ -43,6 +45,8 @@ pub(crate) enum HttpError {
     TooMuch(usize),
     #[error("an answer that holds too many values")]
     TooManyValues,
+    #[error("the conversation was ended: {0}")]
+    Ended(&'static str),
     #[error("the message cannot be written")]
     Message(#[source] serde_json::Error),
     #[error("the login cannot be used: {0}")]
@@ -107,6 +111,7 @@ pub(crate) struct Carrier {
     strict: bool,
     /// Whether the stream on which a server of the older protocol asks back stands, or is known not to.
     listens: watch::Sender<bool>,
+    state: Arc<ConversationState>,
 }
 
 type Failed = StreamableHttpError<HttpError>;
@@ -116,6 +121,7 @@ impl Carrier {
         headers: &[(String, Secret)],
         tokens: Option<Arc<Tokens>>,
         strict: bool,
+        state: &Arc<ConversationState>,
     ) -> Result<Carrier, (String, HttpError)> {
         let client = client().map_err(|error| ("url".to_owned(), error))?;
         let mut sendable = Vec::new();
@@ -135,6 +141,7 @@ impl Carrier {
             tokens,
             strict,
             listens: watch::Sender::new(false),
+            state: Arc::clone(state),
         })
     }
 
@@ -166,7 +173,7 @@ impl Carrier {
         if kind(&response) != EVENTS {
             return Err(StreamableHttpError::UnexpectedContentType(None));
         }
-        Ok(events(response.bytes_stream()))
+        Ok(events(response.bytes_stream(), &self.state, 0))
     }
 
     async fn send(
@@ -175,6 +182,10 @@ impl Carrier {
         session: Option<Arc<str>>,
         own: HashMap<HeaderName, HeaderValue>,
     ) -> Result<reqwest::Response, Failed> {
+        // Streams that break off are taken up again by themselves: not after we ended them.
+        if let Some(reason) = self.state.fault() {
+            return Err(StreamableHttpError::Client(HttpError::Ended(reason)));
+        }
         for (name, value) in self.headers.iter() {
             request = request.header(name, value);
         }
@@ -290,7 +301,7 @@ impl Carrier {
         match kind.as_str() {
             EVENTS => {
                 let bytes = response.bytes_stream();
-                Ok(StreamableHttpPostResponse::Sse(events(bytes), session))
+                Ok(StreamableHttpPostResponse::Sse(events(bytes, &self.state, 1), session))
             }
             JSON => {
                 let text = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
@@ -303,6 +314,10 @@ impl Carrier {
                 match serde_json::from_slice(&text) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
                     Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
+                    Err(_) if tree::is_too_deep(&text) && answered(&text).is_some() => {
+                        let number = answered(&text).unwrap_or_default();
+                        Ok(StreamableHttpPostResponse::Json(broken(TOO_DEEP, number), session))
+                    }
                     Err(_) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed(
                         "an answer that cannot be read",
                     ))),
@@ -326,36 +341,63 @@ fn kind(response: &reqwest::Response) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// Events, none longer than a message may be.
+/// Events, none longer than a message may be, and beyond the `expected` ones no more than a server may send unasked.
 fn events<B>(
     bytes: impl Stream<Item = reqwest::Result<B>> + Send + 'static,
+    state: &Arc<ConversationState>,
+    mut expected: usize,
 ) -> BoxStream<'static, Result<Sse, SseError>>
 where
     B: AsRef<[u8]> + Send + 'static,
     B: Into<Vec<u8>>,
 {
-    let bounded = bytes.scan((0usize, false, TreeSize::default()), |(event, ended, tree), chunk| {
-        let bounded = chunk.map_err(HttpError::Request).and_then(|chunk| {
-            for byte in chunk.as_ref() {
-                // An empty line ends an event.
-                let line_end = matches!(byte, b'\n');
-                let is_over = line_end && *ended;
-                *event = if is_over { 0 } else { *event + 1 };
-                *tree = if is_over { TreeSize::default() } else { *tree };
-                tree.add(*byte);
-                *ended = line_end || (*byte == b'\r' && *ended);
-                if *event > MOST_LINE {
-                    return Err(HttpError::TooMuch(MOST_LINE));
+    let (counted, read) = (Arc::clone(state), Arc::clone(state));
+    let bounded = bytes.scan(
+        (0usize, false, TreeSize::default()),
+        move |(event, ended, tree), chunk| {
+            let bounded = chunk.map_err(HttpError::Request).and_then(|chunk| {
+                for byte in chunk.as_ref() {
+                    // An empty line ends an event.
+                    let line_end = matches!(byte, b'\n');
+                    let is_over = line_end && *ended;
+                    if is_over && expected > 0 {
+                        expected -= 1;
+                    } else if is_over && counted.count_unasked() {
+                        return Err(HttpError::Ended("a flood"));
+                    }
+                    *event = if is_over { 0 } else { *event + 1 };
+                    *tree = if is_over { TreeSize::default() } else { *tree };
+                    tree.add(*byte);
+                    *ended = line_end || (*byte == b'\r' && *ended);
+                    if *event > MOST_LINE {
+                        return Err(HttpError::TooMuch(MOST_LINE));
+                    }
+                    if tree.is_too_large() {
+                        return Err(HttpError::TooManyValues);
+                    }
                 }
-                if tree.is_too_large() {
-                    return Err(HttpError::TooManyValues);
-                }
-            }
-            Ok(std::io::Cursor::new(chunk.into()))
-        });
-        std::future::ready(Some(bounded))
-    });
-    SseStream::from_bytes_stream(bounded).boxed()
+                Ok(std::io::Cursor::new(chunk.into()))
+            });
+            std::future::ready(Some(bounded))
+        },
+    );
+    let events = SseStream::from_bytes_stream(bounded);
+    events
+        .map(move |event| event.map(|event| readable(event, &read)))
+        .boxed()
+}
+
+/// Notes what an event says of the tools. One that nothing reads, for it is nested too deeply, becomes an error of its call.
+fn readable(mut event: Sse, state: &ConversationState) -> Sse {
+    let Some(data) = &event.data else { return event };
+    state.note_list_change_in(data);
+    if tree::is_too_deep(data.as_bytes())
+        && let Some(number) = answered(data.as_bytes())
+        && let Ok(error) = serde_json::to_string(&broken(TOO_DEEP, number))
+    {
+        event.data = Some(error);
+    }
+    event
 }
 
 impl StreamableHttpClient for Carrier {

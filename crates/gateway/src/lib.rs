@@ -6,6 +6,7 @@
 
 mod answer;
 mod connect;
+mod conversation;
 mod credential;
 mod desk;
 mod ear;

@@ -5,25 +5,25 @@
 mod quick;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage, ServerNotification,
+};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
+use crate::conversation::ConversationState;
 use crate::tree;
 
 /// Bytes of one message: the most of a result, and what is around it.
 pub(crate) const MOST_LINE: usize = crate::answer::MOST + 64 * 1024;
 /// Bytes of one message that are read and thrown away before the conversation ends.
 const MOST_SKIPPED: usize = 256 * 1024 * 1024;
-/// Messages that nobody asked for, in one window.
-const MOST_UNASKED: u32 = 20_000;
-const WINDOW: Duration = Duration::from_secs(10);
 /// Requests of the server that we have not answered yet.
 const MOST_OPEN: i64 = 1_000;
 /// How long a server has to read our answer to its own question.
@@ -31,20 +31,6 @@ const READING: Duration = Duration::from_secs(10);
 const DEAF: &str = "it asks without reading the answers";
 /// Bytes of either end of a message that is too long, kept to find its number.
 const END: usize = 512;
-
-/// Why a conversation ended, when we ended it.
-#[derive(Debug, Default)]
-pub(crate) struct Fault(OnceLock<&'static str>);
-
-impl Fault {
-    fn set(&self, reason: &'static str) {
-        let _ = self.0.set(reason);
-    }
-
-    pub(crate) fn get(&self) -> Option<&'static str> {
-        self.0.get().copied()
-    }
-}
 
 /// What is under way in either direction.
 #[derive(Debug, Default)]
@@ -63,8 +49,7 @@ pub(crate) struct Lines<R, W> {
     skipped: Option<Skipped>,
     write: Arc<Mutex<Option<W>>>,
     open: Arc<Open>,
-    fault: Arc<Fault>,
-    window: (Instant, u32),
+    state: Arc<ConversationState>,
     first: FirstMessage,
 }
 
@@ -114,19 +99,18 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    pub(crate) fn new(read: R, write: W) -> (Lines<R, W>, Arc<Fault>) {
-        let fault = Arc::<Fault>::default();
+    pub(crate) fn new(read: R, write: W) -> (Lines<R, W>, Arc<ConversationState>) {
+        let state = Arc::<ConversationState>::default();
         let lines = Lines {
             read: BufReader::with_capacity(64 * 1024, read),
             line: Vec::new(),
             skipped: None,
             write: Arc::new(Mutex::new(Some(write))),
             open: Arc::default(),
-            fault: Arc::clone(&fault),
-            window: (Instant::now(), 0),
+            state: Arc::clone(&state),
             first: FirstMessage::default(),
         };
-        (lines, fault)
+        (lines, state)
     }
 
     /// The next line; what was read so far is kept when the caller goes away.
@@ -157,26 +141,13 @@ where
                 .as_ref()
                 .is_some_and(|skipped| skipped.bytes > MOST_SKIPPED)
             {
-                self.fault.set("it sent a message without end");
+                self.state.set_fault("it sent a message without end");
                 return Read::End;
             }
             if end.is_some() {
                 return self.skipped.take().map_or(Read::Line, Read::TooLong);
             }
         }
-    }
-
-    /// Counts what nobody asked for; whether it is too much.
-    fn unasked(&mut self) -> bool {
-        let (since, count) = &mut self.window;
-        if since.elapsed() > WINDOW {
-            (*since, *count) = (Instant::now(), 0);
-        }
-        *count += 1;
-        if *count > MOST_UNASKED {
-            self.fault.set("it floods us with messages that nobody asked for");
-        }
-        *count > MOST_UNASKED
     }
 
     /// A line as a message; what cannot be one is an error answer to its number, or nothing.
@@ -194,7 +165,12 @@ where
             Err(error) => {
                 let number = answered(line);
                 tracing::debug!(%error, bytes = line.len(), "a message that cannot be read");
-                number.map(|number| broken("an answer that cannot be read", number))
+                let why = if tree::is_too_deep(line) {
+                    crate::answer::TOO_DEEP
+                } else {
+                    crate::answer::UNREADABLE
+                };
+                number.map(|number| broken(why, number))
             }
         }
     }
@@ -207,16 +183,24 @@ where
                     return true;
                 }
                 self.open.ours.fetch_add(1, Ordering::Relaxed);
-                !self.unasked()
+                !self.state.count_unasked()
             }
             ServerJsonRpcMessage::Request(_) => {
                 if self.open.theirs.fetch_add(1, Ordering::Relaxed) >= MOST_OPEN {
-                    self.fault.set(DEAF);
+                    self.state.set_fault(DEAF);
                     return false;
                 }
-                !self.unasked()
+                !self.state.count_unasked()
             }
-            ServerJsonRpcMessage::Notification(_) => !self.unasked(),
+            ServerJsonRpcMessage::Notification(notification) => {
+                if matches!(
+                    notification.notification,
+                    ServerNotification::ToolListChangedNotification(_)
+                ) {
+                    self.state.note_list_change();
+                }
+                !self.state.count_unasked()
+            }
         }
     }
 }
@@ -273,7 +257,7 @@ fn number_at_start(head: &[u8]) -> Option<i64> {
 }
 
 /// The number of the call that an unreadable message answers.
-fn answered(line: &[u8]) -> Option<i64> {
+pub(crate) fn answered(line: &[u8]) -> Option<i64> {
     #[derive(serde::Deserialize)]
     struct Outline {
         id: i64,
@@ -294,7 +278,7 @@ async fn put<W: AsyncWrite + Unpin>(write: &Mutex<Option<W>>, line: &[u8]) -> io
     write.flush().await
 }
 
-fn broken(what: &'static str, number: i64) -> ServerJsonRpcMessage {
+pub(crate) fn broken(what: &'static str, number: i64) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(
         ErrorData::internal_error(what, None),
         Some(NumberOrString::Number(number)),
@@ -316,7 +300,7 @@ where
             open.calls.note(request);
             self.first.sent(&request.request, &request.id);
         }
-        let fault = Arc::clone(&self.fault);
+        let state = Arc::clone(&self.state);
         async move {
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
@@ -325,7 +309,7 @@ where
             }
             // A server that asks and does not read the answers would hold up everybody else's calls.
             let Ok(put) = tokio::time::timeout(READING, put(&write, &line)).await else {
-                fault.set(DEAF);
+                state.set_fault(DEAF);
                 return Err(io::ErrorKind::TimedOut.into());
             };
             open.theirs.fetch_sub(1, Ordering::Relaxed);
@@ -335,7 +319,7 @@ where
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            if self.fault.get().is_some() {
+            if self.state.fault().is_some() {
                 return None;
             }
             let message = match self.next().await {
@@ -354,7 +338,7 @@ where
                 Read::End => return None,
             };
             let Some(message) = message else {
-                if self.unasked() {
+                if self.state.count_unasked() {
                     return None;
                 }
                 continue;

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use ringfence_catalog::Listing;
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::answer::CallResult;
+use crate::conversation::ConversationState;
 use crate::error::{CallError, ServerError};
 use crate::keep::Era;
 use crate::openapi::Api;
@@ -55,17 +55,22 @@ impl Link {
 
     pub(crate) fn fault(&self) -> Option<&'static str> {
         match &self.way {
-            Way::Talk(talk) => talk.footing.fault.as_ref().and_then(|fault| fault.get()),
+            Way::Talk(talk) => talk.footing.state.fault(),
             Way::Api(_) => None,
         }
     }
 
-    /// Rings when the server says that its tools changed.
-    pub(crate) fn changed(&self) -> Option<Arc<Notify>> {
+    /// What the transport learns, where the server speaks without being asked.
+    pub(crate) fn state(&self) -> Option<&Arc<ConversationState>> {
         match &self.way {
-            Way::Talk(talk) => Some(Arc::clone(&talk.changed)),
+            Way::Talk(talk) => Some(&talk.footing.state),
             Way::Api(_) => None,
         }
+    }
+
+    /// Whether the server said that its tools changed and was not listed since.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.state().is_some_and(|state| state.is_stale())
     }
 
     /// A task that ends with the connection.

@@ -161,7 +161,8 @@ impl Api {
                 what: "bytes",
                 limit,
             },
-            error @ (HttpError::Tls(_)
+            error @ (HttpError::Ended(_)
+            | HttpError::Tls(_)
             | HttpError::TooManyValues
             | HttpError::Request(_)
             | HttpError::Message(_)

@@ -8,25 +8,24 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use ringfence_catalog::{Definition, Hints, Listing};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion,
-    ServerResult, SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, ClientRequest, ErrorData, ListToolsRequest, PaginatedRequestParams,
+    ProtocolVersion, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError};
 use rmcp::transport::streamable_http_client::AuthRequiredError;
 use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
 
-use crate::answer::{CallResult, MOST, TOO_LONG, TOO_MANY_VALUES};
+use crate::answer::{CallResult, MOST, TOO_DEEP, TOO_LONG, TOO_MANY_VALUES, UNREADABLE};
+use crate::conversation::ConversationState;
 use crate::credential::Scrubber;
 use crate::ear::Ear;
 use crate::error::{CallError, ServerError};
 use crate::keep::Era;
-use crate::lines::Fault;
 use crate::person::Person;
 use crate::plain_words;
 use crate::process::{Process, StderrTail};
-use crate::tree::MAX_TREE;
+use crate::tree::{MAX_DEPTH, MAX_TREE};
 
 /// Bounds of a listing.
 const PAGES: usize = 1_000;
@@ -46,7 +45,7 @@ pub(crate) struct Footing {
     pub(crate) _guard: Option<Box<dyn Any + Send + Sync>>,
     /// What a server in a sandbox writes for people.
     pub(crate) stderr: Option<StderrTail>,
-    pub(crate) fault: Option<Arc<Fault>>,
+    pub(crate) state: Arc<ConversationState>,
 }
 
 /// A conversation.
@@ -57,7 +56,6 @@ pub(crate) struct Talk {
     asks: bool,
     service: RunningService<RoleClient, Ear>,
     pub(crate) footing: Footing,
-    pub(crate) changed: Arc<Notify>,
     pub(crate) era: Era,
 }
 
@@ -102,8 +100,7 @@ impl Talk {
             within,
         } = opening;
         let asks = person.is_some();
-        let changed = Arc::<Notify>::default();
-        let ear = Ear::new(server, person, &changed);
+        let ear = Ear::new(server, person, &footing.state);
         let lifecycle = match seen {
             Some(Era::Silent) => ClientLifecycleMode::Initialize,
             _ => ClientLifecycleMode::Auto {
@@ -112,31 +109,26 @@ impl Talk {
             },
         };
         let since = Instant::now();
-        let opened = tokio::time::timeout(within, begin(ear, transport, lifecycle)).await;
-        let Ok(opened) = opened else {
-            say_words(server, &footing);
-            return Err(ServerError::Timeout {
-                server: server.to_owned(),
-                step: "the first message",
-                after: within,
-            });
+        let opened = tokio::select! {
+            opened = begin(ear, transport, lifecycle) => opened,
+            reason = footing.state.faulted() => {
+                let (server, detail) = (server.to_owned(), reason.to_owned());
+                return Err(ServerError::Closed { server, detail });
+            }
+            () = tokio::time::sleep(within) => {
+                say_words(server, &footing);
+                return Err(ServerError::Timeout {
+                    server: server.to_owned(),
+                    step: "the first message",
+                    after: within,
+                });
+            }
         };
         let service = match opened {
             Ok(service) => service,
             Err(error) => return Err(unopened(server, &scrubber, &error, &footing).await),
         };
-        let legacy = service
-            .peer()
-            .peer_info()
-            .is_none_or(|peer| peer.protocol_version.has_initialize());
-        let unanswered = since.elapsed() >= PROBE;
-        let era = match (legacy, seen) {
-            (false, _) => Era::Modern,
-            (true, Some(Era::Silent)) => Era::Silent,
-            (true, Some(Era::Slow)) if unanswered => Era::Silent,
-            (true, _) if unanswered => Era::Slow,
-            (true, _) => Era::Legacy,
-        };
+        let era = era_of(&service, seen, since.elapsed() >= PROBE);
         if seen == Some(Era::Modern) && era == Era::Slow {
             return Err(ServerError::Downgrade {
                 server: server.to_owned(),
@@ -149,7 +141,6 @@ impl Talk {
             asks,
             service,
             footing,
-            changed,
             era,
         };
         talk.subscribe();
@@ -169,7 +160,7 @@ impl Talk {
         if self.era != Era::Modern || !tells {
             return;
         }
-        let (peer, changed) = (self.peer().clone(), Arc::clone(&self.changed));
+        let (peer, state) = (self.peer().clone(), Arc::clone(&self.footing.state));
         let server = self.server.clone();
         tokio::spawn(async move {
             let filter = SubscriptionFilter::builder().tools_list_changed().build();
@@ -182,13 +173,13 @@ impl Talk {
             };
             drop(peer);
             while let Ok(Some(_)) = subscription.next().await {
-                changed.notify_one();
+                state.changed.notify_one();
             }
         });
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.service.is_closed() || self.peer().is_transport_closed()
+        self.footing.state.fault().is_some() || self.service.is_closed() || self.peer().is_transport_closed()
     }
 
     /// What the server says of itself.
@@ -204,8 +195,19 @@ impl Talk {
     /// All its tools, page by page, within bounds.
     pub(crate) async fn list(&self, within: Duration) -> Result<Listing, ServerError> {
         let server = self.server.clone();
-        match tokio::time::timeout(within, self.pages()).await {
+        let changes = self.footing.state.changes();
+        let pages = async {
+            tokio::select! {
+                pages = self.pages() => pages,
+                reason = self.footing.state.faulted() => Err(ServerError::Closed {
+                    server: self.server.clone(),
+                    detail: reason.to_owned(),
+                }),
+            }
+        };
+        match tokio::time::timeout(within, pages).await {
             Ok(Ok(tools)) => {
+                self.footing.state.note_listed(changes);
                 let mut listing = Listing {
                     server,
                     description: self.description(),
@@ -300,7 +302,12 @@ impl Talk {
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let (server, tool) = (self.server.clone(), tool.to_owned());
-        match self.answered(params).await {
+        let answered = tokio::select! {
+            answered = self.answered(params) => answered,
+            // Over HTTP nobody else tells the call that its conversation was ended.
+            _ = self.footing.state.faulted() => Err(ServiceError::TransportClosed),
+        };
+        match answered {
             Ok(CallToolResponse::Complete(result)) => Ok(CallResult::from(result).scrubbed(&self.scrubber)),
             Ok(CallToolResponse::InputRequired(_)) => Err(CallError::Wants {
                 server,
@@ -313,47 +320,77 @@ impl Talk {
                 tool,
                 what: "to go on after the call",
             }),
-            Err(ServiceError::McpError(error)) if error.message == TOO_LONG => Err(CallError::TooMuch {
-                server,
-                tool,
-                what: "bytes",
-                limit: MOST,
-            }),
-            Err(ServiceError::McpError(error)) if error.message == TOO_MANY_VALUES => Err(CallError::TooMuch {
-                server,
-                tool,
-                what: "bytes of memory",
-                limit: MAX_TREE,
-            }),
-            Err(ServiceError::McpError(error)) => Err(CallError::Refused {
-                server,
-                tool,
-                code: error.code.0.into(),
-                message: self.scrubber.clean(&error.message),
-            }),
-            Err(ServiceError::InputRequiredRoundsExceeded { .. }) => Err(CallError::Wants {
+            Err(error) => Err(self.error_of_call(error, tool).await),
+        }
+    }
+
+    /// Why a call has no answer, and whether something may have happened all the same.
+    async fn error_of_call(&self, error: ServiceError, tool: String) -> CallError {
+        let server = self.server.clone();
+        match error {
+            ServiceError::McpError(error) => self.error_of_answer(&error, tool),
+            ServiceError::InputRequiredRoundsExceeded { .. } => CallError::Wants {
                 server,
                 tool,
                 what: "input again and again",
-            }),
-            Err(ServiceError::UnexpectedResponse) => Err(CallError::Malformed {
+            },
+            ServiceError::UnexpectedResponse => CallError::Malformed {
                 server,
                 tool,
                 detail: "neither content nor structured content".to_owned(),
-            }),
-            Err(error) if ended(&error) => Err(CallError::Lost {
+            },
+            ServiceError::TransportSend(_)
+            | ServiceError::TransportClosed
+            | ServiceError::SubscriptionLagged { .. }
+            | ServiceError::Cancelled { .. }
+            | ServiceError::Timeout { .. }
+            | _ => self.error_of_transport(&error, tool).await,
+        }
+    }
+
+    async fn error_of_transport(&self, error: &ServiceError, tool: String) -> CallError {
+        let server = self.server.clone();
+        if login(error) {
+            return ServerError::Login { server }.into();
+        }
+        // Nothing was sent, so nothing can have happened.
+        if plain_words::is_unreached(error) && !ended(error) {
+            return self.unreached(error).into();
+        }
+        let detail = if ended(error) {
+            self.end().await
+        } else {
+            self.scrubber.clean(&plain_words::of_request(error))
+        };
+        CallError::Lost { server, tool, detail }
+    }
+
+    /// What an error that came as the answer is: one of our own limits on reading it, or the server's refusal.
+    fn error_of_answer(&self, error: &ErrorData, tool: String) -> CallError {
+        let server = self.server.clone();
+        let too_much = |what, limit| CallError::TooMuch {
+            server: server.clone(),
+            tool: tool.clone(),
+            what,
+            limit,
+        };
+        match error.message.as_ref() {
+            TOO_LONG => too_much("bytes", MOST),
+            TOO_MANY_VALUES => too_much("bytes of memory", MAX_TREE),
+            TOO_DEEP => {
+                let limit = MAX_DEPTH;
+                CallError::TooDeep { server, tool, limit }
+            }
+            UNREADABLE => {
+                let detail = UNREADABLE.to_owned();
+                CallError::Malformed { server, tool, detail }
+            }
+            message => CallError::Refused {
                 server,
                 tool,
-                detail: self.end().await,
-            }),
-            Err(error) if login(&error) => Err(ServerError::Login { server }.into()),
-            // Nothing was sent, so nothing can have happened.
-            Err(error) if plain_words::is_unreached(&error) => Err(self.unreached(&error).into()),
-            Err(error) => Err(CallError::Lost {
-                server,
-                tool,
-                detail: self.scrubber.clean(&plain_words::of_request(&error)),
-            }),
+                code: error.code.0.into(),
+                message: self.scrubber.clean(message),
+            },
         }
     }
 
@@ -373,6 +410,21 @@ impl Talk {
     }
 }
 
+/// The protocol of a server that answered, and whether it kept silent (`unanswered`) when asked in the newer one.
+fn era_of(service: &RunningService<RoleClient, Ear>, seen: Option<Era>, unanswered: bool) -> Era {
+    let is_legacy = service
+        .peer()
+        .peer_info()
+        .is_none_or(|peer| peer.protocol_version.has_initialize());
+    match (is_legacy, seen) {
+        (false, _) => Era::Modern,
+        (true, Some(Era::Silent)) => Era::Silent,
+        (true, Some(Era::Slow)) if unanswered => Era::Silent,
+        (true, _) if unanswered => Era::Slow,
+        (true, _) => Era::Legacy,
+    }
+}
+
 type Begun = Result<RunningService<RoleClient, Ear>, ClientInitializeError>;
 
 /// Boxed, so that the compiler need not look into it for every transport.
@@ -384,7 +436,7 @@ where
 }
 
 async fn ending(footing: &Footing) -> String {
-    if let Some(fault) = footing.fault.as_ref().and_then(|fault| fault.get()) {
+    if let Some(fault) = footing.state.fault() {
         return fault.to_owned();
     }
     match (&footing.process, &footing.stderr) {
@@ -530,10 +582,12 @@ fn definition(tool: &Value) -> Option<Definition> {
         .filter(|schema| schema.is_object() || schema.is_boolean());
     let notes = tool.get("annotations");
     let hint = |key: &str| notes.and_then(|notes| notes.get(key)).and_then(Value::as_bool);
-    let title = text("title").or_else(|| {
-        let title = notes.and_then(|notes| notes.get("title"));
-        title.and_then(Value::as_str).map(str::to_owned)
-    });
+    let annotated = notes.and_then(|notes| notes.get("title")).and_then(Value::as_str);
+    // Two that differ are both shown, and so both pinned: clients choose either.
+    let title = match (text("title"), annotated) {
+        (Some(title), Some(other)) if title != other => Some(format!("{title} / {other}")),
+        (title, annotated) => title.or_else(|| annotated.map(str::to_owned)),
+    };
     let meta = tool.get("_meta");
     let tags = meta
         .and_then(|meta| meta.get("tags").or_else(|| meta.pointer("/_fastmcp/tags")))

@@ -7,14 +7,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The memory of one tree; whatever would take more is not read.
 pub const MAX_TREE: usize = 256 << 20;
+/// Levels of one message that are read: what reads JSON goes no deeper.
+pub(crate) const MAX_DEPTH: usize = 127;
 /// A text whose tree is never large.
 const SMALL_TEXT: usize = 16 * 1024;
-/// What the smallest object takes: a node of the map has room for eleven members.
-const OBJECT: usize = 640;
-/// What the smallest list takes.
-const LIST: usize = 128;
+/// What the smallest object takes: a map that keeps the order of its keys, with room for three.
+const OBJECT: usize = 288;
+/// What the smallest list takes: room for four.
+const LIST: usize = 288;
 /// What one more member or element takes, and the room that is made ahead for it.
-const PART: usize = 64;
+const PART: usize = 152;
+/// What one more takes in a long row: the room made ahead is never touched there, so it is not there.
+const PART_OF_MANY: usize = 80;
+/// So many parts one after another are a long row.
+const MANY: usize = 256;
+/// What a member takes above an element: its key, its hash and its place in a table.
+const KEY: usize = 80;
 /// Memory is counted in so many bytes.
 const UNIT: usize = 1024;
 
@@ -24,6 +32,8 @@ pub(crate) struct TreeSize {
     quoted: bool,
     escaped: bool,
     bytes: usize,
+    /// How many parts came since a list or an object last began or ended.
+    parts: usize,
 }
 
 impl TreeSize {
@@ -43,11 +53,21 @@ impl TreeSize {
             _ if self.escaped => self.escaped = false,
             b'\\' if self.quoted => self.escaped = true,
             b'"' => self.quoted = !self.quoted,
-            b'{' if !self.quoted => self.bytes += OBJECT,
-            b'[' if !self.quoted => self.bytes += LIST,
-            b',' | b':' if !self.quoted => self.bytes += PART,
+            b'{' if !self.quoted => self.begin(OBJECT),
+            b'[' if !self.quoted => self.begin(LIST),
+            b'}' | b']' if !self.quoted => self.parts = 0,
+            b':' if !self.quoted => self.bytes += KEY,
+            b',' if !self.quoted => {
+                self.bytes += if self.parts < MANY { PART } else { PART_OF_MANY };
+                self.parts += 1;
+            }
             _ => {}
         }
+    }
+
+    fn begin(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.parts = 0;
     }
 
     pub(crate) fn is_too_large(self) -> bool {
@@ -58,6 +78,25 @@ impl TreeSize {
 /// Whether a text of JSON is not read for the memory that it would take.
 pub(crate) fn is_too_large(text: &[u8]) -> bool {
     text.len() > SMALL_TEXT && TreeSize::of(text) > MAX_TREE
+}
+
+/// Whether a text of JSON is nested deeper than is read.
+pub(crate) fn is_too_deep(text: &[u8]) -> bool {
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => depth += 1,
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
+        }
+    }
+    false
 }
 
 /// The memory that large trees share.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::answer::CallResult;
 use crate::connect;
+use crate::conversation::ConversationState;
 use crate::error::{CallError, ServerError};
 use crate::keep::Era;
 use crate::link::Link;
@@ -101,6 +102,8 @@ pub(crate) struct Upstream {
     hub: Weak<Hub>,
     state: Mutex<State>,
     seen: RwLock<Option<Arc<Seen>>>,
+    /// Held while it is listed anew, so that an older listing never replaces a newer one.
+    relisting: tokio::sync::Mutex<()>,
 }
 
 impl Upstream {
@@ -113,6 +116,7 @@ impl Upstream {
                 failures: 0,
             }),
             seen: RwLock::new(seen.map(Arc::new)),
+            relisting: tokio::sync::Mutex::default(),
         })
     }
 
@@ -141,8 +145,30 @@ impl Upstream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one connection, made now when there is none. A caller that goes away does not stop the making.
+    /// The one connection, with its tools as they are now: listed anew where the server said that they changed.
     pub(crate) async fn link(self: &Arc<Self>) -> Result<(Arc<Link>, Reached), ServerError> {
+        let (link, reached) = self.connected().await?;
+        if !link.is_stale() {
+            return Ok((link, reached));
+        }
+        let alone = self.relisting.lock().await;
+        if link.is_stale() {
+            self.relist(&link).await?;
+        }
+        drop(alone);
+        Ok((link, Reached::Now))
+    }
+
+    /// Lists on this connection; whoever calls it holds `relisting`.
+    async fn relist(&self, link: &Link) -> Result<(), ServerError> {
+        let hub = self.hub()?;
+        let listing = link.list(hub.options.list).await?;
+        self.learn(&hub, listing, link.era());
+        Ok(())
+    }
+
+    /// The one connection, made now when there is none. A caller that goes away does not stop the making.
+    async fn connected(self: &Arc<Self>) -> Result<(Arc<Link>, Reached), ServerError> {
         let connecting = {
             let mut state = self.state();
             if let Now::Linked(link) = &state.now {
@@ -221,8 +247,8 @@ impl Upstream {
         let link = Arc::new(link);
         self.learn(&hub, listing, link.era());
         drop(hub);
-        if let Some(changed) = link.changed() {
-            let task = tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(&link), changed));
+        if let Some(state) = link.state() {
+            let task = tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(&link), Arc::clone(state)));
             link.attach(task.abort_handle());
         }
         Ok(link)
@@ -279,9 +305,8 @@ impl Upstream {
     pub(crate) async fn refresh(self: &Arc<Self>) -> Result<Arc<Seen>, ServerError> {
         let (link, reached) = self.link().await?;
         if let Reached::Before = reached {
-            let hub = self.hub()?;
-            let listing = link.list(hub.options.list).await?;
-            self.learn(&hub, listing, link.era());
+            let _alone = self.relisting.lock().await;
+            self.relist(&link).await?;
         }
         self.seen().ok_or_else(|| ServerError::List {
             server: self.name().to_owned(),
@@ -358,22 +383,20 @@ fn pause(failures: u32) -> Duration {
 }
 
 /// Lists anew whenever the server says that its tools changed.
-async fn watch(upstream: Weak<Upstream>, link: Weak<Link>, changed: Arc<tokio::sync::Notify>) {
+async fn watch(upstream: Weak<Upstream>, link: Weak<Link>, state: Arc<ConversationState>) {
     loop {
-        changed.notified().await;
+        state.changed.notified().await;
         tokio::time::sleep(GATHER).await;
         let (Some(upstream), Some(link)) = (upstream.upgrade(), link.upgrade()) else {
             return;
         };
-        let Ok(hub) = upstream.hub() else { return };
-        match link.list(hub.options.list).await {
-            Ok(listing) => upstream.learn(&hub, listing, link.era()),
-            Err(error) => {
-                let error = error.without_words();
-                tracing::warn!(server = upstream.name(), error, "its changed tools cannot be listed");
-            }
+        let alone = upstream.relisting.lock().await;
+        if let Err(error) = upstream.relist(&link).await {
+            let error = error.without_words();
+            tracing::warn!(server = upstream.name(), error, "its changed tools cannot be listed");
         }
-        drop((upstream, link, hub));
+        drop(alone);
+        drop((upstream, link));
         tokio::time::sleep(REST).await;
     }
 }

@@ -114,7 +114,8 @@ fn facts(draft: &Draft) -> BTreeMap<String, Value> {
         ..Draft::builtin().layer(draft)
     };
     let mut facts = BTreeMap::new();
-    if let Ok(value) = serde_json::to_value(&full) {
+    if let Ok(mut value) = serde_json::to_value(&full) {
+        value.sort_all_objects();
         flatten(String::new(), value, &mut facts);
     }
     facts

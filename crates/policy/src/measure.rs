@@ -244,6 +244,17 @@ impl Measure {
                 self.too_much(key, &format!("`{pattern}`"), "no pattern that contains it");
             }
         }
+        // An expression that a request chooses would give every letter an alias, and any tool that echoes would be the key to them.
+        for (index, kind) in asked.own.iter().enumerate() {
+            if !top.own.contains(kind) {
+                let key = format!("data.pii.own[{index}]");
+                self.too_much(
+                    key,
+                    &format!("`{}`", kind.name),
+                    "only kinds that the ceiling itself has",
+                );
+            }
+        }
         Some(PiiDraft {
             mode: self.strength("data.pii.mode", [asked.mode, builtin.mode, top.mode]),
             inside: self.strength("data.pii.inside", [asked.inside, builtin.inside, top.inside]),

@@ -24,6 +24,7 @@ mod files;
 mod live;
 mod outputs;
 mod runs;
+mod segment;
 mod sessions;
 mod skills;
 

@@ -15,7 +15,7 @@ use ringfence_engine::Engine;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
@@ -24,6 +24,7 @@ use crate::{EndpointOptions, api};
 
 pub(crate) mod auth;
 mod connection;
+mod connection_table;
 mod cors;
 mod guard;
 mod hosts;
@@ -37,6 +38,7 @@ pub use hosts::{Hosts, HostsError};
 pub use limits::Limits;
 
 use auth::{Gate, METADATA};
+use connection_table::ConnectionTable;
 use guard::Guard;
 use metrics::Metrics;
 use problem::Problem;
@@ -101,7 +103,7 @@ impl App {
             stop: stop.clone(),
         });
         let routes = self.routes(mcp, metrics, closing.clone());
-        let places = Arc::new(Semaphore::new(limits.connections));
+        let table = ConnectionTable::new(limits.connections);
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -118,7 +120,7 @@ impl App {
                     }
                 },
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            let Some(slot) = table.admit() else {
                 turn_away(stream);
                 continue;
             };
@@ -128,8 +130,11 @@ impl App {
             }
             let (routes, limits, closing) = (routes.clone(), Arc::clone(&limits), closing.clone());
             connections.spawn(async move {
-                connection::serve(stream, routes, limits, closing).await;
-                drop(place);
+                tokio::select! {
+                    biased;
+                    () = slot.evicted() => tracing::debug!("a connection without a request made room for another"),
+                    () = connection::serve(stream, routes, Arc::clone(&slot), limits, closing) => {}
+                }
             });
         }
         drop(listener);

@@ -82,7 +82,7 @@ pub(super) fn nullable(schema: &Value) -> Value {
 }
 
 fn admit_null(schema: &mut Map<String, Value>) {
-    schema.remove("nullable");
+    schema.shift_remove("nullable");
     match schema.get_mut("type") {
         Some(Value::String(kind)) => {
             let kind = kind.clone();

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -50,8 +52,8 @@ fn keys_that_are_somebodys_are_not_kept() {
         json!({ "first-name": 1, "@type": 2, "sha256": 3, "InstanceId": 4 }),
     ] {
         let kept = balances(fields.clone());
-        let kept: Vec<&String> = kept["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(kept, fields.as_object().unwrap().keys().collect::<Vec<_>>());
+        let kept: BTreeSet<&String> = kept["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(kept, fields.as_object().unwrap().keys().collect());
     }
     // What varies from one to the next is a map, in lists as between results.
     assert_eq!(learnt(&[json!({ "ann": 1, "bob": 2 }), json!({ "cid": 3 })]), map);

@@ -60,7 +60,7 @@ fn nonsense_ends_the_conversation() {
 #[test]
 fn a_request_of_the_checker_is_answered_with_nothing() {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let body = r#"{"id":1,"jsonrpc":"2.0","result":[null,null]}"#;
+    let body = r#"{"jsonrpc":"2.0","id":1,"result":[null,null]}"#;
     let answer = text(nothing(&json!(1), "workspace/configuration", 2));
     assert_eq!(answer, format!("Content-Length: {}\r\n\r\n{body}", body.len()));
     assert!(text(nothing(&json!("a"), "client/registerCapability", 2)).ends_with("\"result\":null}"));

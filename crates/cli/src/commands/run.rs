@@ -30,6 +30,7 @@ use crate::signals::{Interrupt, PATIENCE, Wish};
 
 mod asking;
 mod inputs;
+mod typed_lines;
 mod waiting;
 
 use asking::Desk;

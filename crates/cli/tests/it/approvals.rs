@@ -190,7 +190,7 @@ fn at_a_terminal(setting: &Setting, source: &str, keys: &[&str]) -> (Option<i32>
     // The terminal is gone when its last holder is: reading it fails then.
     while let Ok(read @ 1..) = master.read(&mut piece) {
         shown.push_str(&String::from_utf8_lossy(&piece[..read]));
-        while asked < shown.matches("[y/N]").count() {
+        while asked < shown.matches("N]").count() {
             master.write_all(keys[asked].as_bytes()).unwrap();
             asked += 1;
         }
@@ -235,6 +235,29 @@ fn whoever_runs_a_program_at_a_terminal_is_asked_right_there() {
     for words in ["call 1: mail.send ok", "call 2: mail.send refused, approval.denied"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+}
+
+#[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let setting = setting();
+    let two = "const tell = (to: string) => tools.mail.send({ to }).then(() => 'yes', (error) => error.code);
+        [await tell('ann'), await tell('bob')].join(' and ')";
+    let (code, shown) = at_a_terminal(&setting, two, &["y\ny\ny\n", "\n"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("yes and approval.denied"), "{shown}");
+    assert_eq!(sent(&setting), ["send ann"]);
+}
+
+#[test]
+fn a_call_that_is_not_shown_whole_is_not_allowed_at_the_terminal() {
+    let setting = setting();
+    let long = "const to = 'a'.repeat(3000) + 'bob';
+        await tools.mail.send({ to }).then(() => 'yes', (error) => error.code)";
+    let (code, shown) = at_a_terminal(&setting, long, &["y\n\n"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("not all of it is shown here"), "{shown}");
+    assert!(shown.contains("approval.denied"), "{shown}");
+    assert!(sent(&setting).is_empty());
 }
 
 #[test]

@@ -151,3 +151,75 @@ fn many_large_calls_at_once_all_end() {
         assert_eq!((done.code, done.stdout.as_str()), (Some(0), "300\n"), "{done:?}");
     }
 }
+
+/// Answers with an object whose keys are in an order of their own, as structure and as text.
+const ORDERED_SERVER: &str = r#"
+import json, sys
+ANSWER = {"zulu": 1, "alpha": {"yankee": [{"n": 1, "a": "ann@example.com"}], "bravo": 2}, "mike": None}
+TOOLS = [{"name": name, "description": "Gets it.", "inputSchema": {"type": "object"}} for name in ["structured", "text"]]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "o", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": TOOLS}
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "structured":
+        result = {"content": [], "structuredContent": ANSWER}
+    elif asked["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": json.dumps(ANSWER)}]}
+    else:
+        unknown = {"code": -32601, "message": "unknown method"}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": unknown}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn keys_keep_their_order_on_every_road() {
+    let setting = Setting::new();
+    let server = setting.write("server.py", ORDERED_SERVER);
+    let servers = json!({ "mcpServers": { "o": { "command": "/usr/bin/python3", "args": [server] } } });
+    setting.write("servers.json", servers.to_string());
+    setting.write("policy.yaml", "version: 1\ntools:\n  rules:\n    - { allow: 'o.*' }\n");
+    let order = |text: &str| -> Vec<usize> {
+        let keys = ["zulu", "alpha", "yankee", "bravo", "mike"];
+        keys.iter()
+            .map(|key| text.find(key).unwrap_or_else(|| panic!("{key}: {text}")))
+            .collect()
+    };
+    setting.write(
+        "a.ts",
+        "const got = await tools.o.structured({}); console.log(JSON.stringify(got)); ({ got, text: await tools.o.text({}) })",
+    );
+    setting.write(
+        "a.py",
+        "import json\nfrom tools import o\ngot = await o.structured()\nprint(json.dumps(got))\n{'got': got, 'text': await o.text()}",
+    );
+    for program in ["a.ts", "a.py"] {
+        let args = [
+            "run",
+            program,
+            "--servers",
+            "servers.json",
+            "--policy",
+            "policy.yaml",
+            "--json",
+        ];
+        let ran = setting.run(&args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        // What the program printed, what it gave back, and what a text became: each as the server wrote it.
+        let whole: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let printed = whole["stdout"].as_str().unwrap();
+        let (_, value) = ran
+            .stdout
+            .split_once("\"value\":{\"got\":")
+            .unwrap_or_else(|| panic!("{ran:?}"));
+        for text in [printed, value] {
+            assert!(order(text).is_sorted(), "{program}: {text}");
+        }
+        let (_, second) = value.split_once("\"text\":").unwrap();
+        assert!(order(second).is_sorted(), "{program}: {second}");
+    }
+}

@@ -201,7 +201,7 @@ impl Use {
             }
             (None, true) => {
                 let mut rule = keys.clone();
-                rule.remove("header");
+                rule.shift_remove("header");
                 let rule: HostRule = serde_json::from_value(Value::Object(rule)).map_err(|error| error.to_string())?;
                 if rule.scheme == Some(Scheme::Http) {
                     return Err("a credential never goes over plain http".to_owned());

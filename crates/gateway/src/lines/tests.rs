@@ -33,5 +33,5 @@ async fn a_message_that_is_too_long_fails_its_call_and_the_next_is_read() {
     );
     assert!(matches!(lines.receive().await, Some(ServerJsonRpcMessage::Response(_))));
     assert!(lines.receive().await.is_none());
-    assert_eq!(fault.get(), None);
+    assert_eq!(fault.fault(), None);
 }

@@ -311,7 +311,7 @@ impl<'a> Definitions<'a> {
 
 /// `nullable` of 3.0 as 3.1 writes it.
 fn nullable(keys: &mut Map<String, Value>) {
-    if keys.remove("nullable") == Some(Value::Bool(true))
+    if keys.shift_remove("nullable") == Some(Value::Bool(true))
         && let Some(Value::String(kind)) = keys.get("type").cloned()
     {
         keys.insert("type".to_owned(), json!([kind, "null"]));

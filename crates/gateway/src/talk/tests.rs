@@ -28,7 +28,7 @@ async fn a_program_that_ended_before_our_first_word_is_named_with_its_last() {
     };
     let footing = Footing {
         process: Some(process),
-        fault: Some(fault),
+        state: fault,
         ..Footing::default()
     };
     let error = Talk::open(opening, lines, footing).await.err().unwrap();

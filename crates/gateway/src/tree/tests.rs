@@ -7,16 +7,20 @@ fn repeated(part: &str, bytes: usize) -> String {
     format!("[{}]", vec![part; count].join(","))
 }
 
-/// What a value has on the heap, as the allocator is asked for it.
+/// What a value has on the heap; the room that a long list or object made ahead was never touched, and is not there.
 fn heap(value: &Value) -> usize {
-    const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
     match value {
         Value::String(text) => text.capacity(),
-        Value::Array(items) => items.capacity() * size_of::<Value>() + items.iter().map(heap).sum::<usize>(),
+        Value::Array(items) => {
+            touched(items.len(), items.capacity(), size_of::<Value>()) + items.iter().map(heap).sum::<usize>()
+        }
         Value::Object(members) => {
-            // At least half of a node is in use, but for the first.
-            let nodes = members.len().div_ceil(5);
-            nodes * NODE
+            // A member is its key, its value and its hash, and a place in a table that is at most seven eighths full.
+            let member = size_of::<String>() + size_of::<Value>() + size_of::<usize>();
+            let places = (members.len() * 8 / 7 + 1).next_power_of_two().max(4);
+            touched(members.len(), (places * 7 / 8).max(3), member)
+                + places * (size_of::<usize>() + 1)
+                + 16
                 + members
                     .iter()
                     .map(|(key, value)| key.capacity() + heap(value))
@@ -24,6 +28,11 @@ fn heap(value: &Value) -> usize {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
+}
+
+fn touched(len: usize, capacity: usize, part: usize) -> usize {
+    const PAGE: usize = 4096;
+    (capacity * part).min(len * part + 2 * PAGE)
 }
 
 #[test]
@@ -35,6 +44,8 @@ fn a_tree_is_never_larger_than_it_was_thought() {
         "{}",
         "[]",
         "[[[]]]",
+        "[1,2,3,4,5,6,7,8,9]",
+        r#"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8}"#,
         "1",
         r#""""#,
         r#""a,b{c[d\"e""#,
@@ -77,7 +88,7 @@ fn records_and_numbers_of_sixteen_mebibytes_are_read_and_tiny_objects_are_not() 
 #[tokio::test]
 async fn large_trees_wait_for_one_another_and_small_ones_do_not() {
     let memory = TreeMemory::new(64 << 20);
-    let large = repeated(r#"{"a":1}"#, 500_000);
+    let large = repeated(r#"{"a":1}"#, 700_000);
     let first = memory.reserve(&large).await.unwrap();
     assert!(first.is_large());
     let soon = std::time::Duration::from_millis(50);

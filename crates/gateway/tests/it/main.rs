@@ -21,3 +21,4 @@ mod pass;
 mod real;
 mod stdio;
 mod tape;
+mod unasked;

@@ -8,6 +8,7 @@ use super::{Aliases, resembles_alias};
 use crate::detector::{Detector, Names, Secrets, Settings};
 use crate::hints::Hints;
 use crate::kind::Kinds;
+use crate::own::{Check, Own};
 
 fn detector() -> Detector {
     Detector::new(&Settings {
@@ -443,4 +444,22 @@ fn of_thousands_that_a_tool_was_told_each_is_found_again() {
             format!("queued for {}", person["email"].as_str().unwrap())
         );
     }
+}
+
+#[test]
+fn a_short_match_of_an_own_kind_is_hidden_without_an_alias() {
+    let letters = Own::new("x", "(?<value>[A-Za-z0-9])", Check::None).unwrap();
+    let badges = Own::new("badge", r"B-\d+", Check::None).unwrap();
+    let detector = Detector::new(&Settings {
+        kinds: Kinds::none(),
+        names: Names::Keys,
+        secrets: Secrets::Off,
+        own: vec![badges, letters],
+    });
+    let mut aliases = Aliases::new().unwrap();
+    assert_eq!(aliases.hide(&detector, "a, 7").shown, "⟦x hidden⟧, ⟦x hidden⟧");
+    assert!(aliases.is_empty());
+    assert_eq!(aliases.hide(&detector, "B-1").shown, "⟦badge hidden⟧");
+    let hidden = aliases.hide(&detector, "B-12").shown;
+    assert!(hidden.starts_with("‹badge:"), "{hidden}");
 }

@@ -14,6 +14,10 @@ use crate::kind::Kind;
 /// What stands for a value too deep in JSON to be looked at.
 pub(super) const TOO_DEEP: &str = "⟦ringfence: nested too deeply, left out⟧";
 
+/// The shortest match of an operator's own kind that gets an alias. Of shorter ones there are so few that a program could have
+/// each of them aliased, and read any text letter by letter.
+const MIN_OWN_LENGTH: usize = 4;
+
 impl Aliases {
     /// Puts aliases in place of the personal data in a text, and blacks secrets out. Aliases of this table stay as they
     /// are; what only looks like an alias becomes one, so that nobody's text is taken for ours.
@@ -242,6 +246,8 @@ impl Aliases {
         counts.one(kind.word());
         if kind == Kind::Secret {
             shown.push_str(SECRET);
+        } else if matches!(kind, Kind::Own(_)) && value.chars().count() < MIN_OWN_LENGTH {
+            put_hidden(kind.word(), shown);
         } else {
             self.write(kind.word(), form, value, shown);
         }
@@ -249,13 +255,18 @@ impl Aliases {
 
     fn write(&mut self, word: &str, form: Form, value: &str, shown: &mut String) {
         let Some(code) = self.code(word, form, value) else {
-            shown.push('⟦');
-            shown.push_str(word);
-            shown.push_str(" hidden⟧");
+            put_hidden(word, shown);
             return;
         };
         put(word, code, shown);
     }
+}
+
+/// Writes that something is hidden and cannot come back.
+fn put_hidden(word: &str, shown: &mut String) {
+    shown.push('⟦');
+    shown.push_str(word);
+    shown.push_str(" hidden⟧");
 }
 
 /// What of findings no alias covers; of the parts between aliases, without the punctuation around.

@@ -15,10 +15,11 @@ fn check(value: &Value, schema: &Value, expected: &[(&str, &str)]) {
         own: Vec::new(),
     });
     let found = detector.find_json(value, &Hints::from_schema(schema));
-    let found: Vec<_> = found
+    let mut found: Vec<_> = found
         .iter()
         .map(|one| (one.pointer.as_str(), one.finding.kind.word()))
         .collect();
+    found.sort_unstable();
     assert_eq!(found, expected, "{value}");
 }
 

@@ -68,21 +68,46 @@ fn a_ceiling_holds_for_every_key_that_is_left_out() {
 }
 
 #[test]
-fn own_kinds_of_every_layer_are_looked_for() {
+fn own_kinds_of_the_ceiling_hold_and_may_be_repeated() {
     let ceiling = Ceiling::from_draft(draft(STRICT));
-    let asked = draft("data: { pii: { own: [{ name: staff, pattern: 'S-\\d+', check: luhn }] } }");
+    let asked = draft("data: { pii: { own: [{ name: badge, pattern: 'B-\\d+' }] } }");
     let policy = asked.under(&ceiling).unwrap();
-    let below = draft("data: { pii: { own: [{ name: third, pattern: 'T-\\d+' }] } }");
-    let below = policy.to_draft().layer(&below).under(&Ceiling::of(&policy)).unwrap();
-    for (policy, expected) in [
-        (&policy, &["badge", "staff"][..]),
-        (&below, &["badge", "staff", "third"]),
-    ] {
+    let below = policy
+        .to_draft()
+        .layer(&Draft::empty())
+        .under(&Ceiling::of(&policy))
+        .unwrap();
+    for policy in [&policy, &below] {
         let rules = policy.data_rules();
         let names: Vec<&str> = rules.own.iter().map(|kind| kind.name.as_str()).collect();
-        assert_eq!(names, expected);
-        assert_eq!(rules.own[1].check, OwnCheck::Luhn);
+        assert_eq!(names, ["badge"]);
     }
+}
+
+#[test]
+fn a_request_adds_no_kinds_of_its_own() {
+    let letters = "{ name: x, pattern: '(?<value>[A-Za-z0-9])' }";
+    // The name of an operator's kind, another expression or another check: all of them are the request's own choice.
+    for (top, asked) in [
+        (STRICT, letters),
+        (STRICT, "{ name: badge, pattern: '.' }"),
+        (STRICT, "{ name: badge, pattern: 'B-\\d+', check: luhn }"),
+        ("data: { pii: { mode: alias } }", letters),
+        ("", letters),
+    ] {
+        let ceiling = Ceiling::from_draft(draft(top));
+        let asked = draft(&format!("data: {{ pii: {{ own: [{asked}] }} }}"));
+        let error = asked.under(&ceiling).unwrap_err();
+        assert_eq!(error.keys[0].key, "data.pii.own[0]");
+    }
+    let policy = own_word("");
+    let asked = draft(&format!("data: {{ pii: {{ own: [{letters}] }} }}"));
+    let error = policy
+        .to_draft()
+        .layer(&asked)
+        .under(&Ceiling::of(&policy))
+        .unwrap_err();
+    assert_eq!(error.keys[0].key, "data.pii.own[0]");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::routing::{get, post};
 use http::StatusCode;
 use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Approvals, Say, Shown};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::document::{described, list, one};
+use super::segment::Segment;
 use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;

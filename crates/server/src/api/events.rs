@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
@@ -19,6 +19,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::document::stream;
+use super::segment::Segment;
 use super::{Api, Path, Shared, bad_query, parsed, unread};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;

@@ -1,7 +1,7 @@
 //! Files that a run left, one by one, as their owner may see them.
 
 use axum::body::Body;
-use axum::extract::{Extension, Path as Segment, State};
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::document::described;
 use super::runs::gone;
+use super::segment::Segment;
 use super::{Path, Shared, parsed};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::events::{ALIVE, LAST, MOST};
 use super::runs::{failed, gone};
+use super::segment::Segment;
 use super::{Api, Path, Shared, bad_query, parsed};
 use crate::hint::for_client;
 use crate::http::auth::Caller;

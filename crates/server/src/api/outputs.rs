@@ -1,7 +1,7 @@
 //! All of what a run printed and returned, also where its answer was cut; a part of it for who asks for a range.
 
 use axum::body::Body;
-use axum::extract::{Extension, Path as Segment, State};
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RANGE};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::document::described;
 use super::runs::gone;
+use super::segment::Segment;
 use super::{Path, Shared, parsed};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;

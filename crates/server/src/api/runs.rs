@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use http::header::LOCATION;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::document::{list, one};
+use super::segment::Segment;
 use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
 use crate::hint::for_client;
 use crate::http::auth::Caller;
@@ -154,7 +155,10 @@ async fn begin(
             .hint("send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}")
     })?;
     let key = key(&headers)?;
-    let asked = Hash::of(Value::Object(given.clone()).to_string().as_bytes());
+    // The same request, whatever the order of its keys.
+    let mut asked = Value::Object(given.clone());
+    asked.sort_all_objects();
+    let asked = Hash::of(asked.to_string().as_bytes());
     let mut ask = crate::mcp::api_ask(given).map_err(wrong)?;
     ask.trace = Some(trace(&headers));
     let Some(key) = key else {

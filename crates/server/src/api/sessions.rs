@@ -1,7 +1,7 @@
 //! Sessions: list, show, stop, other rules.
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::routing::{delete, get, put};
 use axum::{Json, response::IntoResponse, response::Response};
 use http::StatusCode;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::document::{described, list, one};
 use super::runs::Row;
+use super::segment::Segment;
 use super::{Answer, MOST, Page, Path, Shared, Which, bad_query, page, parsed, unread};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;

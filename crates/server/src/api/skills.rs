@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Extension, Path as Segment, Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::StatusCode;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::document::{described, list, one};
+use super::segment::Segment;
 use super::{Answer, Api, MOST, PAGE, Page, Path, Shared, bad_query};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
@@ -142,7 +143,7 @@ async fn save_one(
     let is_team = given.get("scope").is_some_and(|scope| scope == "team");
     if is_team {
         for_operators(caller)?;
-        given.remove("scope");
+        given.shift_remove("scope");
     }
     let mut new = skills::wanted(Some(given)).map_err(wrong)?;
     if is_team {

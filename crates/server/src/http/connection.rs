@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::connection_table::{ConnectionSlot, HeldBody};
 use super::limits::Limits;
 use super::stall::Stall;
 
@@ -27,10 +28,28 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 16 << 20;
 
 /// Serves a connection until it ends, or until `closing` and what is under way is answered.
-pub(crate) async fn serve(stream: TcpStream, routes: Router, limits: Arc<Limits>, mut closing: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    stream: TcpStream,
+    routes: Router,
+    slot: Arc<ConnectionSlot>,
+    limits: Arc<Limits>,
+    mut closing: watch::Receiver<bool>,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let routes = routes.clone();
-        Box::pin(async move { Ok::<_, Infallible>(answer(routes, request.map(Body::new)).await) })
+        let (routes, slot) = (routes.clone(), Arc::clone(&slot));
+        Box::pin(async move {
+            let Some(active) = slot.begin_request() else {
+                // The connection is being closed to make room: what came too late is not begun.
+                return std::future::pending().await;
+            };
+            let response = answer(routes, request.map(Body::new)).await;
+            Ok::<_, Infallible>(response.map(|inner| {
+                Body::new(HeldBody {
+                    inner,
+                    _request: active,
+                })
+            }))
+        })
     });
     let io = TokioIo::new(Stall::new(stream, limits.send));
     let mut connection = http1::Builder::new()

@@ -40,7 +40,7 @@ impl Default for Limits {
             connections: 512,
             requests: 256,
             rate: 1000,
-            headers: Duration::from_secs(30),
+            headers: Duration::from_secs(10),
             receive: Duration::from_secs(30),
             send: Duration::from_secs(30),
             drain: Duration::from_secs(30),

@@ -24,7 +24,7 @@ const SENTENCE: usize = 4096;
 
 /// Cuts an execution's object to `most` bytes. What was cut has a link in `links`, and all of it a word in `notices`.
 pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most: usize) {
-    let mut notices: Vec<Value> = match object.remove("notices") {
+    let mut notices: Vec<Value> = match object.shift_remove("notices") {
         Some(Value::Array(notices)) => notices,
         _ => Vec::new(),
     };
@@ -42,7 +42,7 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
             *text = middle_out(text, SENTENCE);
         }
     }
-    let mut links = match object.remove("links") {
+    let mut links = match object.shift_remove("links") {
         Some(Value::Object(links)) => links,
         _ => Map::new(),
     };

@@ -39,8 +39,8 @@ fn listed(mut entry: Value) -> Result<(RelPath, Vec<u8>), Fault> {
         return Err(wrong("files", "a list of {path, text} or {path, base64}", &entry));
     };
     if let Value::Object(fields) = &mut entry {
-        fields.remove("path");
-        fields.remove("name");
+        fields.shift_remove("path");
+        fields.shift_remove("name");
     }
     file(&name, entry)
 }

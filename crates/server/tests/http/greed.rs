@@ -222,11 +222,11 @@ async fn too_many_connections_are_turned_away_with_a_word() {
         ..Limits::default()
     };
     let world = World::with(limits).await;
-    let mut held = Vec::new();
-    for _ in 0..2 {
-        held.push(TcpStream::connect(world.address).await.unwrap());
-    }
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let me = world.holder("me", Scope::Viewer).await;
+    let held = (
+        me.events("/api/v1/events", &[]).await,
+        me.events("/api/v1/events", &[]).await,
+    );
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let answer = reply(&read_all(&mut stream).await);
     assert_eq!((answer.status, answer.code().as_str()), (503, "http.connections"));
@@ -235,6 +235,53 @@ async fn too_many_connections_are_turned_away_with_a_word() {
     while send(world.address, "GET", "/healthz", &[], "").await.status != 200 {
         assert!(Instant::now() < deadline);
     }
+}
+
+#[tokio::test]
+async fn half_sent_heads_make_room_for_a_request() {
+    let world = World::new().await;
+    let me = world.holder("me", Scope::Viewer).await;
+    // A stream that is under way is no idle connection: it stays.
+    let mut events = me.events("/api/v1/events", &[]).await;
+    let mut held = Vec::new();
+    for _ in 0..600 {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: local").await.unwrap();
+        held.push(stream);
+    }
+    for _ in 0..3 {
+        let asked = send(world.address, "GET", "/healthz", &[], "");
+        let answer = tokio::time::timeout(Duration::from_secs(2), asked).await.unwrap();
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!(me.get("/api/v1/runs").await.status, 200);
+    let next = tokio::time::timeout(Duration::from_millis(300), events.next()).await;
+    assert!(next != Ok(None), "a stream under way was closed to make room");
+}
+
+#[tokio::test]
+async fn idle_connections_make_room_for_a_request() {
+    let limits = Limits {
+        connections: 4,
+        ..Limits::default()
+    };
+    let world = World::with(limits).await;
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(head("GET", "/healthz", &[]).as_bytes()).await.unwrap();
+        let mut answer = [0; 1024];
+        assert!(tokio::io::AsyncReadExt::read(&mut stream, &mut answer).await.unwrap() > 0);
+        idle.push(stream);
+    }
+    let asked = send(world.address, "GET", "/healthz", &[], "");
+    let answer = tokio::time::timeout(Duration::from_secs(2), asked).await.unwrap();
+    assert_eq!(answer.status, 200);
+    // The one that was idle for longest is closed; the newest still answers.
+    assert_eq!(read_all(&mut idle[0]).await, b"");
+    let text = head("GET", "/healthz", &[("Connection", "close")]);
+    idle[3].write_all(text.as_bytes()).await.unwrap();
+    assert_eq!(reply(&read_all(&mut idle[3]).await).status, 200);
 }
 
 #[tokio::test]

@@ -1,20 +1,19 @@
 //! Questions that whoever runs a program answers right there: `y` for yes, anything else for no.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _, IsTerminal as _};
-use std::thread;
+use std::io::{self, IsTerminal as _};
 
 use ringfence_engine::approvals::{self, Inquiry, Say, Shown};
 use ringfence_engine::{Engine, Word};
 use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia};
-use tokio::sync::mpsc;
 
+use super::typed_lines::TypedLines;
 use super::{principal, waiting};
 use crate::fault::Fault;
 use crate::print::{Printer, escape, span};
 
-/// The most that is shown of what a tool would be called with.
-const MOST_SHOWN: usize = 2000;
+/// The most that is shown of what a tool would be called with; whoever did not see all of it is not asked here.
+const MAX_SHOWN: usize = 2000;
 
 /// Who is asked: the person at the terminal, or whoever looks into the inbox.
 pub(super) enum Desk {
@@ -28,7 +27,20 @@ pub(super) enum Desk {
 pub(super) struct Asking {
     /// Asked and not answered, oldest first; the first one is on the screen.
     open: VecDeque<Inquiry>,
-    lines: Option<mpsc::Receiver<String>>,
+    on_screen: OnScreen,
+    typed: Option<TypedLines>,
+}
+
+/// What is on the screen of the first question.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum OnScreen {
+    /// Nothing that a line could answer: nothing is asked, or it has been answered.
+    #[default]
+    Nothing,
+    /// All of the call: it may be allowed here.
+    Whole,
+    /// Only a part of the call: it may be denied here, and allowed by who has seen the rest.
+    Part,
 }
 
 impl Desk {
@@ -68,24 +80,27 @@ impl Desk {
 
     /// The next line that the person types; never, where nobody is asked.
     pub(super) async fn line(&mut self) -> String {
-        if let Desk::Here(Asking {
-            open,
-            lines: Some(lines),
-        }) = self
-            && !open.is_empty()
-            && let Some(line) = lines.recv().await
-        {
-            return line;
+        match self {
+            Desk::Here(Asking {
+                on_screen: OnScreen::Whole | OnScreen::Part,
+                typed: Some(typed),
+                ..
+            }) => typed.next().await,
+            Desk::Here(_) | Desk::Inbox => std::future::pending().await,
         }
-        std::future::pending().await
     }
 
     /// Takes what was typed as the answer to the question on the screen.
     pub(super) async fn answer(&mut self, line: &str, engine: &Engine, printer: &Printer) {
         let Desk::Here(asking) = self else { return };
         let Some(first) = asking.open.front() else { return };
+        let approve = matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+        if approve && asking.on_screen == OnScreen::Part {
+            return printer.aside(&not_here(first));
+        }
+        asking.on_screen = OnScreen::Nothing;
         let say = Say {
-            approve: matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"),
+            approve,
             scope: ApprovalScope::Once,
             shown: None,
             by: principal(),
@@ -109,45 +124,48 @@ async fn is_taken_here(engine: &Engine, id: ApprovalId) -> bool {
 }
 
 impl Asking {
-    /// Puts the oldest question on the screen.
+    /// Puts the oldest question on the screen. Nothing that was typed before it can answer it.
     async fn ask(&mut self, engine: &Engine, printer: &Printer) {
+        self.on_screen = OnScreen::Nothing;
         let Some(first) = self.open.front() else { return };
         let shown = approvals::show(engine.store(), first.id).await.ok().flatten();
-        printer.aside(&question(first, shown.as_ref()));
-        self.lines.get_or_insert_with(typed);
+        let (arguments, on_screen) = arguments(shown.as_ref());
+        let question = question(first, &arguments, on_screen);
+        self.typed.get_or_insert_with(TypedLines::start).drop_typed();
+        printer.aside(&question);
+        self.on_screen = on_screen;
     }
 }
 
-fn question(asked: &Inquiry, shown: Option<&Shown>) -> String {
-    let arguments = shown.map_or_else(String::new, |shown| {
-        let text = serde_json::to_string_pretty(&shown.arguments).unwrap_or_else(|_| shown.arguments.to_string());
-        let mut text = escape::json(&text);
-        if let Some((end, _)) = text.char_indices().nth(MOST_SHOWN) {
-            text.truncate(end);
-            text.push_str(" …");
-        }
-        format!(" with\n  {}", text.replace('\n', "\n  "))
-    });
-    format!(
-        "waiting: may it call `{}`{arguments}\n  rule `{}`, {} left; `ringfence approvals show {}` shows all of it\nallow this once? [y/N]",
-        asked.tool,
-        asked.rule,
-        span(asked.expires),
-        asked.id
-    )
+/// What the tool would be called with, and whether that is all of it.
+fn arguments(shown: Option<&Shown>) -> (String, OnScreen) {
+    let Some(shown) = shown else {
+        return (String::new(), OnScreen::Part);
+    };
+    let text = serde_json::to_string_pretty(&shown.arguments).unwrap_or_else(|_| shown.arguments.to_string());
+    let mut text = escape::json(&text);
+    let cut = text.char_indices().nth(MAX_SHOWN).map(|(end, _)| end);
+    if let Some(end) = cut {
+        text.truncate(end);
+        text.push_str(" …");
+    }
+    let on_screen = if cut.is_some() { OnScreen::Part } else { OnScreen::Whole };
+    (format!(" with\n  {}", text.replace('\n', "\n  ")), on_screen)
 }
 
-/// What a person types, line by line. A terminal can only be waited for by a thread, which ends with the program.
-fn typed() -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel(1);
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            // A terminal that is gone answers nothing: the inbox still can.
-            let Ok(line) = line else { return };
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
+fn question(asked: &Inquiry, arguments: &str, on_screen: OnScreen) -> String {
+    let (tool, rule, left, id) = (&asked.tool, &asked.rule, span(asked.expires), asked.id);
+    let asks = match on_screen {
+        OnScreen::Whole => format!("`ringfence approvals show {id}` shows its code\nallow this once? [y/N]"),
+        OnScreen::Part | OnScreen::Nothing => format!("{}\ndeny it? Return denies [N]", not_here(asked)),
+    };
+    format!("waiting: may it call `{tool}`{arguments}\n  rule `{rule}`, {left} left; {asks}")
+}
+
+/// How a call is allowed that is not shown whole.
+fn not_here(asked: &Inquiry) -> String {
+    let id = asked.id;
+    format!(
+        "not all of it is shown here: read it with `ringfence approvals show {id}`, then `ringfence approvals approve {id}`"
+    )
 }

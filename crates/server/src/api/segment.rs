@@ -1,0 +1,27 @@
+//! The parts of a path that change, read such that one that cannot be read is told like every other problem.
+
+use axum::extract::{FromRequestParts, Path};
+use http::StatusCode;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::http::problem::Problem;
+
+/// A part of a path, or several as a tuple.
+pub(super) struct Segment<T>(pub(super) T);
+
+impl<T, S> FromRequestParts<S> for Segment<T>
+where
+    T: DeserializeOwned + Send,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Segment<T>, Problem> {
+        let read = Path::from_request_parts(parts, state).await;
+        read.map(|Path(value)| Segment(value)).map_err(|rejection| {
+            Problem::new(StatusCode::BAD_REQUEST, "api.path", rejection.body_text())
+                .hint("write bytes of a path as UTF-8, percent-encoded")
+        })
+    }
+}
