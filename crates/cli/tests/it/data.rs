@@ -287,8 +287,8 @@ said;
     for (what, code) in [
         ("rows", "limit.result"),
         ("string", "tool.unknown_effect"),
-        ("deep", "tool.failed"),
-        ("bytes", "tool.failed"),
+        ("deep", "limit.depth"),
+        ("bytes", "server.failed"),
     ] {
         assert_eq!(value[what], code, "{what}");
     }
