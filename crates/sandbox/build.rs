@@ -10,7 +10,7 @@
 
 use std::env;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PACKAGE: &str = "ringfence-worker";
@@ -28,13 +28,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     let target = variable("TARGET")?;
-    let folder = target_folder(&PathBuf::from(variable("OUT_DIR")?)).join("worker");
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let (target_folder, outer_profile) = folder_and_profile(&out).ok_or("`OUT_DIR` is not below a target folder")?;
+    // Only what is given out is worth the time of an LTO.
+    let profile = if outer_profile == "dist" { "worker-dist" } else { "worker" };
+    let folder = target_folder.join("worker");
     let mut build = Command::new(variable("CARGO")?);
     build.current_dir(&root).args([
         "build",
         "--locked",
         "--profile",
-        "worker",
+        profile,
         "--package",
         PACKAGE,
         "--bin",
@@ -43,7 +47,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     build.args(["--target", &target]).arg("--target-dir").arg(&folder);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
+        // The job server stays: both builds together take as many cores as there are.
         let ours = text.starts_with("CARGO_")
+            && text != "CARGO_MAKEFLAGS"
             && !text.starts_with("CARGO_HOME")
             && !text.starts_with("CARGO_REGISTRIES")
             && !text.starts_with("CARGO_HTTP")
@@ -57,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !status.success() {
         return Err(format!("building {PACKAGE} failed: {status}").into());
     }
-    let program = folder.join(&target).join("worker").join(PACKAGE);
+    let program = folder.join(&target).join(profile).join(PACKAGE);
     println!("cargo::rustc-env=RINGFENCE_WORKER={}", program.display());
     Ok(())
 }
@@ -66,7 +72,8 @@ fn variable(name: &str) -> Result<String, Box<dyn Error>> {
     env::var(name).map_err(|error| format!("{name}: {error}").into())
 }
 
-/// The outer build's own folder: `OUT_DIR` is `<folder>/<profile>/build/<package>/out`.
-fn target_folder(out: &std::path::Path) -> PathBuf {
-    out.ancestors().nth(4).unwrap_or(out).to_owned()
+/// The outer build's own folder and the name of its profile's: `OUT_DIR` is `<folder>/<profile>/build/<package>/out`.
+fn folder_and_profile(out: &Path) -> Option<(&Path, &str)> {
+    let profile = out.ancestors().nth(3)?;
+    Some((profile.parent()?, profile.file_name()?.to_str()?))
 }

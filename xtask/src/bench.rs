@@ -1,4 +1,4 @@
-//! The benchmarks: every part one after another, or one; built as a release unless they only have to show that they work.
+//! The benchmarks: every part one after another, or one; built as what is given out unless they only have to show that they work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// One part only, instead of all
     #[arg(value_enum)]
     part: Option<Part>,
-    /// Run everything a few times, for all that does not depend on time, without a release build and without peers
+    /// Run everything a few times, for all that does not depend on time, without an optimised build and without peers
     #[arg(long)]
     brief: bool,
 }
@@ -101,7 +101,8 @@ fn build(root: &Path, parts: &[Part], arguments: &Arguments) -> Result<()> {
         build.arg("--workspace");
     } else {
         build.args([
-            "--release",
+            "--profile",
+            "dist",
             "--package",
             "ringfence-testkit",
             "--package",
@@ -134,7 +135,7 @@ fn measure(root: &Path, part: Part, arguments: &Arguments) -> Result<()> {
 /// Where what was built lies.
 fn target(root: &Path, arguments: &Arguments) -> PathBuf {
     root.join("target")
-        .join(if arguments.brief { "debug" } else { "release" })
+        .join(if arguments.brief { "debug" } else { "dist" })
 }
 
 #[cfg(test)]
