@@ -65,7 +65,7 @@ pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
         Some(told) => SocketBytes {
             netlink,
             internet: told.internet,
-            unix: told.unix,
+            unix: told.unix_of(number),
         },
         // Where the kernel cannot be asked, each socket counts as full.
         None => SocketBytes {

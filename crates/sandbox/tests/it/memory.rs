@@ -154,6 +154,25 @@ async fn queues_whose_sender_is_gone_and_mappings_count_without_groups() {
     }
 }
 
+/// More than sixteen, of each kind, with nothing in them.
+#[tokio::test]
+async fn sockets_without_anything_in_them_count_as_what_they_are() {
+    let script = "cat > /tmp/fresh.py <<'END'\nimport socket, time\nkeep = []\nfor n in range(160):\n    \
+                  s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); keep.append(s)\n    \
+                  if n % 2: s.bind(f'\\0fresh-{n}')\n\
+                  for n in range(40):\n    keep[n].sendto(b'x', b'\\0fresh-1'); keep[1].recv(1)\n\
+                  keep += [socket.socketpair()[0] for n in range(40)]\n\
+                  time.sleep(1); print('done', flush=True)\nEND\npython3 /tmp/fresh.py";
+    for native in [native(), without_groups()] {
+        let ran = run_on(&native, script).await;
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "done\n"),
+            "{ran:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn memory_counts_where_the_first_thread_has_ended() {
     let script = "cat > /tmp/dead.py <<'END'\nimport ctypes, os, threading, time\n\
