@@ -273,7 +273,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
     // Opened and deleted; mapped, closed and deleted; on the way to another process.
     let held = [
         "keep.append(f)",
-        "keep.append(mmap.mmap(f.fileno(), 4096)); f.close()",
+        "L.mmap(None, ctypes.c_size_t(4096), 1, 1, f.fileno(), ctypes.c_long(0)); f.close()",
         "socket.send_fds(a, [b'x'], [f.fileno()]); f.close()",
         "c = socket.socket(socket.AF_UNIX); c.connect(l.getsockname()); socket.send_fds(c, [b'x'], [f.fileno()]); c.close(); f.close()",
     ];
@@ -288,7 +288,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
             let spec = Arc::new(Spec::new(&policy(&settings), &options).unwrap());
             let mut sandbox = native.launch(&spec).await.unwrap();
             let script = format!(
-                "cat > /tmp/hold.py <<'END'\nimport mmap, os, socket, time\nkeep = []\na, b = socket.socketpair()\n\
+                "cat > /tmp/hold.py <<'END'\nimport ctypes, os, socket, time\nkeep = []\nL = ctypes.CDLL(None)\na, b = socket.socketpair()\n\
                  l = socket.socket(socket.AF_UNIX); l.bind('\\0late'); l.listen(100)\n\
                  for n in range(20):\n    f = open(f'/workspace/{{n}}', 'w+b'); f.write(bytes(8 << 20)); f.flush(); time.sleep(0.4)\n    \
                  os.unlink(f.name); {hold}\nprint('held', flush=True); time.sleep(15)\nEND\npython3 /tmp/hold.py"
