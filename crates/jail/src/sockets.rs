@@ -21,20 +21,35 @@ const LISTENING: u8 = 10;
 const DATAGRAMS: u64 = 11;
 /// What one sender may have under way by default, with the kernel's own part of it.
 const QUEUE_BYTES: u64 = 256 << 10;
+/// The same, where its last datagram was sent just before the queue was full.
+const MAX_SENT_BYTES: u64 = 2 * QUEUE_BYTES;
 /// So many sockets whose queue the kernel does not tell count as empty: any program may have a few.
 const FREE_UNKNOWN: u64 = 16;
 
-/// What the kernel itself keeps for a socket of the internet, whatever is in its buffers. One that nobody has accepted yet is charged to
-/// nobody.
+/// What the kernel itself keeps for a socket, whatever is in its buffers: one of the internet that nobody has accepted yet is charged to nobody,
+/// and no socket is where there are no control groups.
 const SOCKET: u64 = 3 << 10;
 
 /// Bytes that the kernel keeps for sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketBytes {
-    /// Unix sockets: their queues.
+    /// Unix sockets: the sockets themselves, and what their open senders have under way.
     pub unix: u64,
+    /// The most that may wait in unix sockets from senders that are closed.
+    pub unix_unknown: u64,
     /// TCP and UDP: their buffers, and the sockets themselves.
     pub internet: u64,
+    /// Sockets that are open.
+    pub open: u64,
+}
+
+impl SocketBytes {
+    /// All bytes of unix sockets, where the kernel counts `sockets` in the namespace. A closed sender is among them as long as something of
+    /// it waits: without one, queues that nobody tells of are empty.
+    pub fn unix_of(&self, sockets: u64) -> u64 {
+        let closed = sockets.saturating_sub(self.open).saturating_mul(MAX_SENT_BYTES);
+        self.unix.saturating_add(self.unix_unknown.min(closed))
+    }
 }
 
 /// Bytes in all buffers of the sockets in `list`'s namespace.
@@ -45,15 +60,18 @@ pub(crate) fn bytes(list: BorrowedFd<'_>) -> io::Result<SocketBytes> {
     const UDP: u8 = 17;
     let mut unix = UnixQueues::default();
     dump(list, &unix_request(), |answer| unix.add(answer))?;
-    let mut bytes = 0u64;
+    let (mut bytes, mut open) = (0u64, unix.sockets);
     for (family, protocol) in [(V4, UDP), (V6, UDP), (V4, TCP), (V6, TCP)] {
         dump(list, &internet_request(family, protocol), |answer| {
             bytes = bytes.saturating_add(SOCKET).saturating_add(internet_bytes(answer));
+            open += u64::from(is_open(answer));
         })?;
     }
     Ok(SocketBytes {
-        unix: unix.bytes(),
+        unix: unix.sent.saturating_add(unix.sockets.saturating_mul(SOCKET)),
+        unix_unknown: unix.unknown_bytes(),
         internet: bytes,
+        open,
     })
 }
 
@@ -134,6 +152,7 @@ fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
 /// is counted instead.
 #[derive(Debug, Default)]
 struct UnixQueues {
+    sockets: u64,
     sent: u64,
     /// Streams whose sender is gone, and connections that nobody has accepted yet.
     left_streams: u64,
@@ -149,6 +168,7 @@ impl UnixQueues {
         const MEMORY: u16 = 5;
         const DATAGRAM: u8 = 2;
         const ESTABLISHED: u8 = 1;
+        self.sockets += 1;
         let (kind, state) = (answer.get(1).copied(), answer.get(2).copied());
         let (mut peer, mut queued) = (0, 0);
         for (name, value) in attributes(answer.get(ITSELF..).unwrap_or_default()) {
@@ -168,21 +188,29 @@ impl UnixQueues {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn unknown_bytes(&self) -> u64 {
         let streams = self
             .left_streams
             .saturating_sub(FREE_UNKNOWN)
             .saturating_mul(QUEUE_BYTES);
         let datagrams = self.open_datagrams.saturating_sub(FREE_UNKNOWN);
         let datagrams = datagrams.saturating_mul(DATAGRAMS * QUEUE_BYTES);
-        self.sent.saturating_add(streams).saturating_add(datagrams)
+        streams.saturating_add(datagrams)
     }
 }
 
+/// How long the kernel's words on a socket of the internet are; what more it tells follows.
+const INTERNET_SOCKET: usize = 72;
+
+/// Whether somebody has the socket: what is left of a connection that is over has no number, and is no socket.
+fn is_open(answer: &[u8]) -> bool {
+    const NUMBER: usize = INTERNET_SOCKET - 4;
+    u32_at(answer, NUMBER).is_some_and(|number| number != 0)
+}
+
 fn internet_bytes(answer: &[u8]) -> u64 {
-    const ITSELF: usize = 72;
     const MEMORY: u16 = 7;
-    let found = attributes(answer.get(ITSELF..).unwrap_or_default()).find(|(name, _)| *name == MEMORY);
+    let found = attributes(answer.get(INTERNET_SOCKET..).unwrap_or_default()).find(|(name, _)| *name == MEMORY);
     let Some((_, value)) = found else { return 0 };
     let others: u64 = [RECEIVED, SET_ASIDE, OPTIONS, NOT_TAKEN_IN]
         .map(|word| memory(value, word))

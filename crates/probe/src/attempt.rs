@@ -8,12 +8,14 @@ pub(crate) mod hog;
 mod ipc;
 mod kernel;
 mod kernel_memory;
+mod kernel_objects;
 pub(crate) mod network;
 pub(crate) mod peers;
 mod proc;
 mod rehearse;
 pub(crate) mod secrets;
 pub(crate) mod supervise;
+mod unnamed_files;
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -141,6 +143,7 @@ pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         89..=97 => network::attempts(id, targets),
         141..=146 => ipc::attempts(id, targets),
         147..=152 => groups::attempts(id, targets),
+        171..=175 => kernel_objects::attempts(id, targets),
         _ => Vec::new(),
     }
 }

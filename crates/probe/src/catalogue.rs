@@ -1,6 +1,7 @@
 //! The probes: their numbers are those of the catalogue that the project was built against, and never change.
 
 mod door;
+mod resources;
 
 /// What a probe attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,7 +136,7 @@ impl Probe {
 
 type Row = (u16, &'static str, &'static str, How);
 
-use How::{Abuse, Inside, Never, Outside, Records};
+use How::{Inside, Never, Outside, Records};
 
 const NO_ARCHIVES: How = Never("files travel one by one under checked names; no archive is packed or unpacked");
 
@@ -242,6 +243,11 @@ const KERNEL: &[Row] = &[
     (65, "packet filters and traffic control", "seccomp", Inside),
 ];
 
+const OTHERS: &[Row] = &[
+    (174, "leases and notices on shared files", "seccomp", Inside),
+    (175, "limits of other processes", "seccomp", Inside),
+];
+
 const DEVICES: &[Row] = &[
     (66, "make a device node", "seccomp", Inside),
     (67, "open the machine's devices", "namespace", Inside),
@@ -254,39 +260,6 @@ const DEVICES: &[Row] = &[
         Never("a sandbox hands out bytes; whoever shows them on a terminal cleans them"),
     ),
     (71, "shared memory as a channel or for programs", "namespace", Inside),
-];
-
-const RESOURCES: &[Row] = &[
-    (72, "fork bomb", "proc.fork_limit", Abuse),
-    (73, "thread bomb", "proc.fork_limit", Abuse),
-    (74, "memory hog", "proc.mem_limit", Abuse),
-    (75, "memory that is no process's", "proc.mem_limit", Abuse),
-    (76, "fill the disk", "fs.mounts.quota", Abuse),
-    (77, "fill the inodes", "fs.mounts.quota", Abuse),
-    (78, "very deep folders", "namespace", Abuse),
-    (79, "use up descriptors", "proc.open_files", Abuse),
-    (80, "flood the output", "proc.output", Abuse),
-    (81, "complain for ever with the output closed", "proc.output", Abuse),
-    (82, "never end", "proc.wall_timeout", Abuse),
-    (83, "use every processor", "proc.cpu_quota", Abuse),
-    (84, "leave a daemon behind", "namespace", Abuse),
-    (85, "leave orphans unreaped", "namespace", Abuse),
-    (86, "survive the supervisor", "namespace", Outside),
-    (87, "use up watchers, timers and request pools", "rlimit", Inside),
-    (88, "core dumps", "rlimit", Inside),
-];
-
-const KERNEL_MEMORY: &[Row] = &[
-    (161, "memory in queues of unix sockets", "proc.mem_limit", Abuse),
-    (162, "memory in netlink queues", "proc.mem_limit", Abuse),
-    (163, "memory in UDP queues", "proc.mem_limit", Abuse),
-    (164, "memory in TCP buffers", "proc.mem_limit", Abuse),
-    (165, "memory in pipes", "proc.mem_limit", Abuse),
-    (166, "memory in event queues", "proc.mem_limit", Abuse),
-    (167, "memory in page tables", "proc.mem_limit", Abuse),
-    (168, "the room for files in memory", "proc.mem_limit", Abuse),
-    (169, "deleted files that stay open, on disk", "watch", Abuse),
-    (170, "fill the inodes of a place on disk", "watch", Abuse),
 ];
 
 const NETWORK: &[Row] = &[
@@ -346,6 +319,13 @@ const ORCHESTRATOR: &[Row] = &[
         "watch",
         Outside,
     ),
+    (222, "many large calls at once", "wire", Outside),
+    (
+        223,
+        "stop the processes that serve a program",
+        "proc.wall_timeout",
+        Outside,
+    ),
 ];
 
 const RECORDS: &[Row] = &[
@@ -357,6 +337,13 @@ const RECORDS: &[Row] = &[
 const SHOWN_SECRETS: &[Row] = &[
     (181, "a hidden thing by any spelling of a mount", "policy", Outside),
     (182, "a hidden file that the host replaces", "namespace", Outside),
+    (
+        185,
+        "a hidden file of a folder that is shown twice",
+        "namespace",
+        Outside,
+    ),
+    (186, "a hidden name that the host makes later", "namespace", Outside),
 ];
 
 const SHOWN_SOCKETS: &[Row] = &[(
@@ -381,8 +368,9 @@ const ALL: &[(Class, &[Row])] = &[
     (Class::Processes, PROCESSES),
     (Class::Kernel, KERNEL),
     (Class::Devices, DEVICES),
-    (Class::Resources, RESOURCES),
-    (Class::Resources, KERNEL_MEMORY),
+    (Class::Resources, resources::RESOURCES),
+    (Class::Resources, resources::KERNEL_MEMORY),
+    (Class::Processes, OTHERS),
     (Class::Network, NETWORK),
     (Class::Names, door::NAMES),
     (Class::Protocols, door::PROTOCOLS),

@@ -1,6 +1,7 @@
 //! The host's side: sets the stage, lets the attacker loose, and judges.
 
 mod abuse;
+mod calls;
 mod code;
 mod crash;
 mod files;
@@ -10,6 +11,7 @@ mod leftovers;
 mod orchestrator;
 mod reach;
 mod shot;
+mod stopping;
 mod written;
 
 use std::collections::BTreeMap;
@@ -221,9 +223,11 @@ impl Drive<'_> {
     async fn outside(&self, id: u16) -> Judged {
         let judged = match id {
             15 | 17 | 20 | 23 | 24 => files::probe(self, id).await,
-            221 => leftovers::probe(self).await,
+            221 => Box::pin(leftovers::probe(self)).await,
+            222 => Box::pin(calls::probe(self)).await,
+            223 => Box::pin(stopping::probe(self)).await,
             86 | 160 => crash::probe(self, id).await,
-            181..=184 => Box::pin(hiding::probe(self, id)).await,
+            181..=186 => Box::pin(hiding::probe(self, id)).await,
             97 | 152 | 154 => Box::pin(reach::probe(self, id)).await,
             211 => Ok(written::paths()),
             212 => Ok(written::numbers()),

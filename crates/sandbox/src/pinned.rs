@@ -65,7 +65,7 @@ pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
         Some(told) => SocketBytes {
             netlink,
             internet: told.internet,
-            unix: told.unix,
+            unix: told.unix_of(number),
         },
         // Where the kernel cannot be asked, each socket counts as full.
         None => SocketBytes {
@@ -97,6 +97,9 @@ pub(crate) struct DescriptorOwners {
     processes: Vec<i32>,
     /// The mounts of its places on disk, as their descriptors name them.
     mounts: HashSet<String>,
+    /// The devices of its places: as lists of mappings name them, and as their files do. A file system with volumes of its own has one for
+    /// the whole and one for each volume.
+    devices: HashMap<u64, u64>,
     /// Connections that nobody has accepted may carry some, and the kernel does not tell whether they do.
     has_unaccepted: bool,
 }
@@ -105,10 +108,19 @@ impl DescriptorOwners {
     /// Those below the first process of a sandbox.
     pub(crate) fn of(sandbox: &Sandbox) -> io::Result<DescriptorOwners> {
         let first = sandbox.pid();
-        let on_disk = sandbox.places().filter(|(place, _)| place.is_on_disk());
+        let (mut mounts, mut devices) = (HashSet::new(), HashMap::new());
+        // The handles are of mounts of the sandbox.
+        let table = tree::unless_gone(fs::read_to_string(format!("/proc/{first}/mountinfo")))?.unwrap_or_default();
+        for (_, handle) in sandbox.places().filter(|(place, _)| place.is_on_disk()) {
+            let (mount, device) = (mount_of(handle)?, rustix::fs::fstat(handle)?.st_dev);
+            let whole = device_of(&table, &mount);
+            devices.extend([(device, device), (whole.unwrap_or(device), device)]);
+            mounts.insert(mount);
+        }
         Ok(DescriptorOwners {
             processes: tree::below(first),
-            mounts: on_disk.map(|(_, handle)| mount_of(handle)).collect::<io::Result<_>>()?,
+            mounts,
+            devices,
             has_unaccepted: !listeners_tell() && has_unaccepted(Path::new(&format!("/proc/{first}/net/unix")))?,
         })
     }
@@ -190,7 +202,7 @@ struct DescriptorScan<'a> {
     /// Files that have a name, on the devices of the places.
     named: &'a HashMap<FileId, u64>,
     devices: HashSet<u64>,
-    mounts: &'a HashSet<String>,
+    owners: &'a DescriptorOwners,
     held: HashMap<FileId, u64>,
     mapped: HashSet<FileId>,
     visibility: Visibility,
@@ -201,7 +213,7 @@ impl<'a> DescriptorScan<'a> {
         DescriptorScan {
             named,
             devices: named.keys().map(|(device, _)| *device).collect(),
-            mounts: &owners.mounts,
+            owners,
             held: HashMap::new(),
             mapped: HashSet::new(),
             visibility: if owners.has_unaccepted {
@@ -276,7 +288,7 @@ impl<'a> DescriptorScan<'a> {
 
     /// Whether a descriptor is of a file on a place, and of none that has a name. A kernel that does not tell the number leaves that open.
     fn is_unnamed(&self, told: &str) -> bool {
-        let is_on_place = value(told, "mnt_id:").is_none_or(|mount| self.mounts.contains(mount));
+        let is_on_place = value(told, "mnt_id:").is_none_or(|mount| self.owners.mounts.contains(mount));
         let number = value(told, "ino:").and_then(|number| number.parse::<u64>().ok());
         let is_named = |number: u64| {
             self.devices
@@ -307,10 +319,13 @@ impl<'a> DescriptorScan<'a> {
         let list = lists.find(|list| !list.is_empty()).unwrap_or_default();
         drop(lists);
         for line in list.lines().filter(|line| line.ends_with(" (deleted)")) {
-            let Some((range, file)) = mapping(line) else { continue };
-            if !self.devices.contains(&file.0) {
+            let Some((range, (device, number))) = mapping(line) else {
                 continue;
-            }
+            };
+            let Some(device) = self.owners.devices.get(&device) else {
+                continue;
+            };
+            let file = (*device, number);
             match fs::metadata(format!("/proc/{pid}/map_files/{range}")) {
                 Ok(found) => {
                     self.held.insert(file, found.blocks().saturating_mul(512));
@@ -409,15 +424,24 @@ fn mount_of(handle: BorrowedFd<'_>) -> io::Result<String> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// The device of a mount in a `mountinfo` table.
+fn device_of(table: &str, mount: &str) -> Option<u64> {
+    let mut lines = table.lines().map(str::split_whitespace);
+    let mut fields = lines.find_map(|mut fields| (fields.next() == Some(mount)).then_some(fields))?;
+    device(fields.nth(1)?, 10)
+}
+
+fn device(text: &str, radix: u32) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    let number = |text: &str| u32::from_str_radix(text, radix).ok();
+    Some(rustix::fs::makedev(number(major)?, number(minor)?))
+}
+
 /// The addresses and the file of a line of `maps`.
 fn mapping(line: &str) -> Option<(&str, FileId)> {
     let mut fields = line.split_whitespace();
     let range = fields.next()?;
-    let (major, minor) = fields.nth(2)?.split_once(':')?;
-    let device = rustix::fs::makedev(
-        u32::from_str_radix(major, 16).ok()?,
-        u32::from_str_radix(minor, 16).ok()?,
-    );
+    let device = device(fields.nth(2)?, 16)?;
     Some((range, (device, fields.next()?.parse().ok()?)))
 }
 

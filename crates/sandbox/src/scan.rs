@@ -86,8 +86,35 @@ pub(crate) struct Scanner<'a> {
     globs: GlobSet<'a>,
     /// Folders that globs without a leading `**` are relative to.
     anchors: Vec<PathBuf>,
+    budget: Budget,
+}
+
+/// What all host folders of one sandbox may cost together.
+#[derive(Debug)]
+struct Budget {
     entries: usize,
     deadline: Instant,
+}
+
+/// What of a budget is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exhausted {
+    Entries,
+    Time,
+}
+
+impl Budget {
+    /// Counts one more entry.
+    fn spend_entry(&mut self) -> Result<(), Exhausted> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            Err(Exhausted::Entries)
+        } else if Instant::now() > self.deadline {
+            Err(Exhausted::Time)
+        } else {
+            Ok(())
+        }
+    }
 }
 
 impl<'a> Scanner<'a> {
@@ -96,8 +123,10 @@ impl<'a> Scanner<'a> {
         Scanner {
             globs: GlobSet::new(deny),
             anchors: folders.filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
-            entries: 0,
-            deadline: Instant::now() + SCAN_TIMEOUT,
+            budget: Budget {
+                entries: 0,
+                deadline: Instant::now() + SCAN_TIMEOUT,
+            },
         }
     }
 
@@ -243,7 +272,7 @@ impl Walk<'_, '_> {
                 inside = self.scanner.globs.at_mount(&inside);
             }
             if hidden || self.scanner.globs.hides_all(&inside).is_some() || is_private(folder, Path::new(name)) {
-                self.links.deny_below(folder, name, &mut self.scanner.entries);
+                self.links.deny_below(folder, name, &mut self.scanner.budget);
                 self.count(path)?;
                 return self.hide(path);
             }
@@ -305,16 +334,12 @@ impl Walk<'_, '_> {
     }
 
     fn count(&mut self, path: &str) -> Result<(), ScanError> {
-        self.scanner.entries += 1;
-        if self.scanner.entries > MAX_ENTRIES {
-            return Err(ScanError::TooMany {
+        self.scanner.budget.spend_entry().map_err(|spent| match spent {
+            Exhausted::Entries => ScanError::TooMany {
                 path: self.root.to_owned(),
-            });
-        }
-        if Instant::now() > self.scanner.deadline {
-            return Err(ScanError::TooSlow { path: self.whole(path) });
-        }
-        Ok(())
+            },
+            Exhausted::Time => ScanError::TooSlow { path: self.whole(path) },
+        })
     }
 
     fn check_readable(&self, folder: impl AsFd, (name, whole): (&[u8], &Path), found: &Stat) -> Result<(), ScanError> {

@@ -128,7 +128,7 @@ fn options_that_make_the_kernel_keep_more_are_not_there() {
         (udp, 103, ALLOW),
         (v4, 42, NO_OPTION), // groups and their senders
         (v4, 1, ALLOW),
-        (v4, 35, ALLOW),     // the kernel has its own limit for these
+        (v4, 35, NO_OPTION),
         (v6, 6, NO_OPTION),  // parts of packets
         (v6, 20, NO_OPTION), // groups
         (v6, 42, NO_OPTION),

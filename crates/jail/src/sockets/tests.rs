@@ -3,7 +3,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
-use super::{bytes, ended};
+use super::{SocketBytes, bytes, ended};
 use crate::sys::socket::open_diagnosis;
 
 #[test]
@@ -13,6 +13,21 @@ fn an_error_at_the_end_of_a_list_is_no_empty_list() {
         assert_eq!(error.and_then(|error| error.raw_os_error()), expected);
     }
     ended(&[]).unwrap();
+}
+
+#[test]
+fn queues_that_nobody_tells_of_hold_no_more_than_closed_senders_can_have_sent() {
+    const MIB: u64 = 1 << 20;
+    let held = SocketBytes {
+        unix: MIB,
+        unix_unknown: 600 * MIB,
+        internet: 0,
+        open: 250,
+    };
+    // Nobody has closed a socket of which something waits; four have; more have than there is room for.
+    for (sockets, expected) in [(200, 1), (250, 1), (254, 3), (2000, 601)] {
+        assert_eq!(held.unix_of(sockets), expected * MIB, "{sockets}");
+    }
 }
 
 /// Everybody's sockets on the machine are counted here, and others come and go: of several tries one must show it.
@@ -28,7 +43,7 @@ fn count_with_and_without_the_sender() -> (u64, u64, u64) {
     let list = open_diagnosis().unwrap().unwrap();
     let held = || {
         let held = bytes(list.as_fd()).unwrap();
-        held.unix + held.internet
+        held.unix + held.unix_unknown + held.internet
     };
     let before = held();
     let (mut one, other) = UnixStream::pair().unwrap();

@@ -3,6 +3,7 @@
 //! Every attempt is harmless where it succeeds: it changes nothing but the process that makes it, gives back at once what
 //! it was given, or leaves it to the kernel to take back when that process ends.
 
+mod kept;
 mod memory;
 mod mounts;
 mod peers;
@@ -11,6 +12,10 @@ mod sockets;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+pub use kept::{
+    Reservation, attach_filter, grow_lock_table, keep_errors, keep_mapped, keep_rule, lease, notices, reserve,
+    set_option,
+};
 pub use memory::{
     asynchronous_io, lock_bytes, scatter_page_tables, shared_segment, timers, write_through_mapping,
     write_through_memory_file,

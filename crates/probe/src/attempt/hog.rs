@@ -2,27 +2,22 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::mem::MaybeUninit;
-use std::os::fd::AsFd as _;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ringfence_jail::attack;
 use rustix::fs::{FallocateFlags, inotify};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Tried, attempt, kernel_memory, say};
+use super::{Attempt, Tried, attempt, kernel_memory, say, unnamed_files};
 
 /// What is held is held this long before it is told: whoever watches had time to look.
-const LONG_ENOUGH: Duration = Duration::from_millis(400);
+pub(super) const LONG_ENOUGH: Duration = Duration::from_millis(400);
 /// How long hogs may take to take what they want.
 const PATIENCE: Duration = Duration::from_secs(10);
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// How much of the thing a hog held or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,14 +45,20 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
         "pipes" => in_each_process(most, kernel_memory::pipes)?,
         "event-queues" => in_each_process(most, kernel_memory::event_queues)?,
         "page-tables" => in_each_process(most, kernel_memory::page_tables)?,
+        "unaccepted" => in_each_process(most, kernel_memory::unaccepted_connections)?,
+        "held-datagrams" => in_each_process(most, kernel_memory::held_datagrams)?,
+        "error-queues" => in_each_process(most, kernel_memory::error_queues)?,
         "record-locks" => in_each_process(most, kernel_memory::record_locks)?,
         "locked" => limit(Resource::Memlock),
         "places" => places(most),
         "file" => write_file("big", most),
         "allocate" => allocate(most),
         "sparse" => sparse(most, number(1)),
-        "nameless" => nameless(most),
-        "sent" => sent(most)?,
+        "nameless" => unnamed_files::open(most),
+        "sent" => unnamed_files::in_connections(most)?,
+        "queued" => unnamed_files::in_a_queue(most)?,
+        "mapped" => unnamed_files::mapped(most),
+        "running" => unnamed_files::running(most),
         "inodes" => (0..most)
             .take_while(|index| File::create(format!("i{index}")).is_ok())
             .count(),
@@ -272,46 +273,6 @@ fn allocate(most: usize) -> usize {
 fn sparse(count: usize, size: usize) -> usize {
     let one = |index: usize| File::create(format!("sparse-{index}")).and_then(|file| file.set_len((size * MIB) as u64));
     (0..count).take_while(|index| one(*index).is_ok()).count() * size
-}
-
-/// `most` files of a mebibyte that are open and have no name; answers how many could be written in full.
-fn nameless(most: usize) -> usize {
-    let one = |index: usize| -> io::Result<File> {
-        let path = format!("nameless-{index}");
-        let mut file = File::create(&path)?;
-        fs::remove_file(path)?;
-        file.write_all(&vec![1; MIB])?;
-        Ok(file)
-    };
-    let held: Vec<File> = (0..most).map_while(|index| one(index).ok()).collect();
-    std::thread::sleep(LONG_ENOUGH * 6);
-    held.len()
-}
-
-/// `most` files of a mebibyte that have no name and are nowhere but in connections that nobody accepts; answers how many there are.
-fn sent(most: usize) -> io::Result<usize> {
-    let address = SocketAddr::from_abstract_name(format!("sent-{}", std::process::id()))?;
-    let listener = UnixListener::bind_addr(&address)?;
-    let one = |index: usize| -> io::Result<()> {
-        let path = format!("sent-{index}");
-        let mut file = File::create(&path)?;
-        fs::remove_file(path)?;
-        file.write_all(&vec![1; MIB])?;
-        send_descriptor(&UnixStream::connect_addr(&address)?, &file)
-    };
-    let count = (0..most).take_while(|index| one(*index).is_ok()).count();
-    std::thread::sleep(LONG_ENOUGH * 6);
-    drop(listener);
-    Ok(count)
-}
-
-fn send_descriptor(stream: &UnixStream, file: &File) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [file.as_fd()];
-    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(stream, &[io::IoSlice::new(b"x")], &mut ancillary, SendFlags::empty())?;
-    Ok(())
 }
 
 fn deep(most: usize) -> usize {

@@ -67,6 +67,57 @@ pub(super) fn udp_queues() -> usize {
         ports.insert(address.port());
         Ok((socket, 0))
     });
+    udp_queued(&ports)
+}
+
+/// Errors that nobody reads: each datagram that no one takes comes back to its sender.
+pub(super) fn error_queues() -> usize {
+    const MAX_ERRORS: usize = 600;
+    let Ok(nobody) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()) else {
+        return 0;
+    };
+    let mut ports = HashSet::new();
+    keep_each(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        attack::keep_errors(socket.as_fd())?;
+        for _ in 0..MAX_ERRORS {
+            // The error of the one before is told here, and stays in the queue.
+            let _ = socket.send_to(&BLOCK[..1000], nobody);
+        }
+        ports.insert(socket.local_addr()?.port());
+        Ok((socket, 0))
+    });
+    udp_queued(&ports)
+}
+
+/// Datagrams that are put together and never sent.
+pub(super) fn held_datagrams() -> usize {
+    const MAX_SOCKETS: usize = 200;
+    const NOWHERE: u16 = 9;
+    keep_up_to(MAX_SOCKETS, || {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect((Ipv4Addr::LOCALHOST, NOWHERE))?;
+        let bytes = send(&socket, &BLOCK, SendFlags::MORE)?;
+        Ok((socket, bytes))
+    })
+}
+
+/// Connections that nobody accepts, whose makers are gone.
+pub(super) fn unaccepted_connections() -> usize {
+    /// What the kernel keeps for a connection, at least.
+    const CONNECTION_BYTES: usize = 2 << 10;
+    const MAX_WAITING: usize = 100;
+    keep_each(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let made = (0..MAX_WAITING).take_while(|_| TcpStream::connect(address).is_ok());
+        let bytes = made.count() * CONNECTION_BYTES;
+        Ok((listener, bytes))
+    })
+}
+
+/// Bytes that wait in the sockets of these ports.
+fn udp_queued(ports: &HashSet<u16>) -> usize {
     let table = fs::read_to_string("/proc/net/udp").unwrap_or_default();
     let queued = table.lines().filter_map(udp_queue);
     queued
@@ -158,9 +209,14 @@ pub(super) fn record_locks() -> usize {
 }
 
 /// Makes objects until one is refused, and keeps them. Each answers with its bytes.
-fn keep_each<T>(mut make: impl FnMut() -> io::Result<(T, usize)>) -> usize {
+fn keep_each<T>(make: impl FnMut() -> io::Result<(T, usize)>) -> usize {
+    keep_up_to(MAX_OBJECTS, make)
+}
+
+/// The same for another number of them.
+fn keep_up_to<T>(count: usize, mut make: impl FnMut() -> io::Result<(T, usize)>) -> usize {
     let mut bytes = 0;
-    for _ in 0..MAX_OBJECTS {
+    for _ in 0..count {
         let Ok((object, size)) = make() else { break };
         std::mem::forget(object);
         bytes += size;

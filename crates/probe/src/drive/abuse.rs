@@ -17,7 +17,7 @@ use hogs::{
 };
 
 /// From the deadline to the verdict.
-const LATE: Duration = Duration::from_millis(1500);
+pub(super) const LATE: Duration = Duration::from_millis(1500);
 
 const ORPHANS: usize = 300;
 
@@ -180,7 +180,7 @@ async fn floods(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
 }
 
 /// This process's resident memory.
-fn resident() -> u64 {
+pub(super) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text
         .split_whitespace()

@@ -25,6 +25,16 @@ const NAMED: [(&str, &str); 6] = [
     ("plain", ".ssh/keys"),
 ];
 
+/// What everybody may read.
+const OPEN: &str = "open to all";
+/// Names that a glob usually writes out, and a file of each.
+const LATE: [(&str, &str); 4] = [
+    (".env", ".env"),
+    (".ssh", ".ssh/id"),
+    (".netrc", ".netrc"),
+    (".npmrc", ".npmrc"),
+];
+
 pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
     let folder = drive.stage.work.path().join(format!("hiding-{id}"));
     if let Err(error) = furnish(&folder, &drive.stage.targets.marker) {
@@ -34,6 +44,8 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeErr
         181 => Ok(named(drive, &folder)),
         182 => replaced(drive, &folder).await,
         183 => late_socket(drive, &folder).await,
+        185 => shown_twice(drive, &folder).await,
+        186 => late_names(drive, &folder).await,
         _ => left_links(drive, &folder).await,
     }
 }
@@ -96,6 +108,71 @@ async fn replaced(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError
         Ok(()) => None,
     };
     Ok(Judged::unless(wrong, "names stay hidden"))
+}
+
+/// 185: the same folder by several mounts: as it is, through a link, and a part of it.
+async fn shown_twice(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
+    let link = drive.stage.work.path().join("hiding-link");
+    if let Err(error) = symlink(folder, &link).and_then(|()| write(&folder.join("svc/open"), OPEN)) {
+        return Ok(Judged::broken(format!("could not be tried: {error}")));
+    }
+    let mounts = serde_json::json!([
+        { "path": "/one", "access": "ro", "from": folder },
+        { "path": "/two", "access": "ro", "from": folder },
+        { "path": "/three", "access": "ro", "from": link },
+        { "path": "/four", "access": "ro", "from": folder.join("svc") },
+    ]);
+    let mut sandbox = drive.launch(&[("fs.mounts", &mounts.to_string())]).await?;
+    let names = NAMED.iter().map(|(_, real)| *real).chain([".ssh/keys/id"]);
+    let denied: Vec<&str> = names.filter(|name| is_denied(drive, name)).collect();
+    let whole = ["one", "two", "three"]
+        .iter()
+        .flat_map(|mount| denied.iter().map(move |name| format!("/{mount}/{name}")));
+    let part = denied.iter().filter_map(|name| name.strip_prefix("svc/"));
+    let paths: Vec<String> = whole.chain(part.map(|name| format!("/four/{name}"))).collect();
+    let script = format!("cat /three/svc/open /four/open {} 2>&1", paths.join(" "));
+    let shot = run_in(&mut sandbox, shell(&script), &mut Kept::new()).await?;
+    sandbox.end().await?;
+    let seen = shot.stdout.matches(OPEN).count();
+    let wrong = if shot.stdout.contains(&drive.stage.targets.marker) {
+        Some("what one mount hides another shows".to_owned())
+    } else {
+        (seen != 2).then(|| format!("could not be tried: {seen} of 2 open files are read"))
+    };
+    Ok(Judged::unless(
+        wrong,
+        format!("{} names are hidden in each", paths.len()),
+    ))
+}
+
+/// 186: the host makes hidden names that were not there when the sandbox was made.
+async fn late_names(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
+    let shown = folder.join("late");
+    if let Err(error) = write(&shown.join("sub/open"), OPEN) {
+        return Ok(Judged::broken(format!("could not be tried: {error}")));
+    }
+    let mut sandbox = drive.launch(&[("fs.mounts", &mount(&shown))]).await?;
+    // A name that only a wildcard matches is not hidden before it is there, and this is told.
+    let deny = &drive.policy.fs().deny;
+    let is_written_out = |name: &&(&str, &str)| deny.iter().any(|glob| glob.as_str().contains(name.0));
+    let names: Vec<String> = LATE
+        .iter()
+        .filter(is_written_out)
+        .flat_map(|(_, file)| [(*file).to_owned(), format!("sub/{file}")])
+        .collect();
+    let marker = drive.stage.targets.marker.as_str();
+    let made = names.iter().try_for_each(|name| write(&shown.join(name), marker));
+    let paths: Vec<String> = names.iter().map(|name| format!("{INSIDE}/{name}")).collect();
+    let script = format!("cat {INSIDE}/sub/open {} 2>&1", paths.join(" "));
+    let shot = run_in(&mut sandbox, shell(&script), &mut Kept::new()).await?;
+    sandbox.end().await?;
+    let wrong = match made {
+        Err(error) => Some(format!("could not be tried: {error}")),
+        Ok(()) if !shot.stdout.contains(OPEN) => Some("could not be tried".to_owned()),
+        Ok(()) if shot.stdout.contains(marker) => Some("what the host made later is read".to_owned()),
+        Ok(()) => None,
+    };
+    Ok(Judged::unless(wrong, format!("{} names stay hidden", names.len())))
 }
 
 /// 183: a socket of the host that was not there when the folder was looked through.

@@ -12,7 +12,7 @@ const BAD_CALL: &str = "signal 31";
 /// The signal of a door that this kernel does not have.
 const NO_DOOR: &str = "signal 11";
 
-const NAMES: [(i32, &str); 20] = [
+const NAMES: [(i32, &str); 22] = [
     (1, "EPERM"),
     (2, "ENOENT"),
     (3, "ESRCH"),
@@ -29,7 +29,9 @@ const NAMES: [(i32, &str); 20] = [
     (30, "EROFS"),
     (38, "ENOSYS"),
     (88, "ENOTSOCK"),
+    (92, "ENOPROTOOPT"),
     (93, "EPROTONOSUPPORT"),
+    (95, "EOPNOTSUPP"),
     (97, "EAFNOSUPPORT"),
     (101, "ENETUNREACH"),
     (111, "ECONNREFUSED"),

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::CollectLimits;
+use ringfence_sandbox::{CollectLimits, Existing};
 
+use super::abuse::resident;
 use super::shot::{Kept, run_in, shell};
 use super::{Drive, Judged, ProbeError};
+use crate::report::Outcome;
 
 const LEAVE: &str = "for i in $(seq 250); do truncate -s 15M hole-$i; done; truncate -s 1T endless; \
                      for i in $(seq 2000); do : > entry-$i; done; \
@@ -16,7 +18,75 @@ const QUOTA: u64 = 16 << 20;
 /// Longer than the host gives itself, and far shorter than reading everything takes.
 const HELD_UP: Duration = Duration::from_secs(30);
 
+/// On disk there is room for many more.
+const LEAVE_ON_DISK: &str = "for i in $(seq 250); do truncate -s 15M hole-$i; done; \
+                             i=0; while [ $i -lt 100000 ]; do : > entry-$i; i=$((i+1)); done; \
+                             for i in $(seq 400); do mkdir d; cd d; done; echo x > x; echo left";
+const QUOTA_ON_DISK: u64 = 512 << 20;
+/// What a look and a copy may take beyond the time that they are given.
+const SLACK: Duration = Duration::from_secs(5);
+/// Not enough for all of it.
+const COPYING: Duration = Duration::from_secs(2);
+const MAX_GROWTH: u64 = 128 << 20;
+
 pub(crate) async fn probe(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
+    let in_memory = Box::pin(little_room(drive)).await?;
+    if in_memory.outcome != Outcome::Held {
+        return Ok(in_memory);
+    }
+    let on_disk = Box::pin(much_room(drive)).await?;
+    Ok(Judged {
+        outcome: on_disk.outcome,
+        detail: format!("{}; on disk: {}", in_memory.detail, on_disk.detail),
+    })
+}
+
+/// A place on disk, from which all that there is is copied out.
+async fn much_room(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
+    let mounts = format!(
+        "[{{ path: /workspace, access: rw, quota: {}MiB }}]",
+        QUOTA_ON_DISK >> 20
+    );
+    let settings = [("fs.mounts", mounts.as_str()), ("proc.wall_timeout", "2m")];
+    let mut sandbox = drive.launch(&settings).await?;
+    let shot = run_in(&mut sandbox, shell(LEAVE_ON_DISK), &mut Kept::new()).await?;
+    let workspace = sandbox.workspace()?;
+    let limits = CollectLimits {
+        holes: 1 << 20,
+        ..workspace.limits()
+    };
+    let before = resident();
+    let started = Instant::now();
+    let collected = workspace.collect(&BTreeMap::new(), &drive.policy.fs().deny, &[], &limits)?;
+    let looked = started.elapsed();
+    let to = drive.stage.work.path().join("leftovers");
+    let copied = workspace.copy_out(&collected.files, &to, Existing::Overwrite, COPYING)?;
+    let took = started.elapsed();
+    let grown = resident().saturating_sub(before);
+    sandbox.end().await?;
+    let ended = started.elapsed().saturating_sub(took);
+    let wrong = if !shot.stdout.contains("left") {
+        Some(format!("could not be tried: {:?}", shot.ended.verdict))
+    } else if looked > limits.time + SLACK || took > looked + COPYING + SLACK || ended > HELD_UP {
+        Some(format!("the host was held up for {} ms", started.elapsed().as_millis()))
+    } else if grown > MAX_GROWTH {
+        Some(format!("the host grew by {grown} bytes"))
+    } else if !collected.skipped.has_limit() {
+        Some("nothing is said of what was left behind".to_owned())
+    } else {
+        None
+    };
+    let words = format!(
+        "{} files looked at in {} ms, {} copied or named, all gone after {} ms more",
+        collected.files.len(),
+        looked.as_millis(),
+        copied.len(),
+        started.elapsed().saturating_sub(looked).as_millis()
+    );
+    Ok(Judged::unless(wrong, words))
+}
+
+async fn little_room(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mounts = format!("[{{ path: /workspace, access: rw, quota: {}MiB }}]", QUOTA >> 20);
     let mut sandbox = drive.launch(&[("fs.mounts", &mounts)]).await?;
     run_in(&mut sandbox, shell(LEAVE), &mut Kept::new()).await?;

@@ -58,7 +58,7 @@ const WITHOUT: [(u16, &str); 8] = [
 ];
 
 /// Hogs, each with what it must be able to take where there is no limit.
-const HOGS: [(u16, &[&str], u64); 28] = [
+const HOGS: [(u16, &[&str], u64); 34] = [
     (72, &["processes", "80"], 80),
     (73, &["threads", "80"], 80),
     (74, &["memory", "64"], 64),
@@ -87,7 +87,13 @@ const HOGS: [(u16, &[&str], u64); 28] = [
     (168, &["memory", "160"], 160),
     (169, &["nameless", "16"], 16),
     (169, &["sent", "16"], 16),
+    (169, &["queued", "16"], 16),
+    (169, &["mapped", "16"], 16),
+    (169, &["running", "16"], 16),
     (170, &["inodes", "300"], 300),
+    (176, &["unaccepted", "2"], 16),
+    (177, &["held-datagrams", "2"], 16),
+    (178, &["error-queues", "2"], 16),
 ];
 
 type Key = (u16, String);
@@ -115,13 +121,21 @@ fn succeeded(line: &Value) -> bool {
 }
 
 fn is_impossible(key: &Key, line: &Value) -> bool {
+    const INVALID: u64 = 22;
+    const NO_SUCH_OPTION: u64 = 92;
     const NO_SUCH_FAMILY: u64 = 97;
-    let family = key.0 == 64 && line["errno"].as_u64() == Some(NO_SUCH_FAMILY);
+    // What a kernel was built without.
+    let absent = match key.0 {
+        64 => line["errno"] == NO_SUCH_FAMILY,
+        171 => line["errno"] == NO_SUCH_FAMILY || line["errno"] == NO_SUCH_OPTION,
+        172 => line["errno"] == INVALID,
+        _ => false,
+    };
     let listed = IMPOSSIBLE.iter().any(|(id, part, why)| {
         let here = !why.starts_with("as an ordinary user") || !is_root();
         *id == key.0 && key.1.ends_with(part) && here
     });
-    family || listed
+    absent || listed
 }
 
 /// The tries that are made inside, as a stranger and, where this is root, once more with root's own rights.

@@ -223,6 +223,24 @@ fn uncovered() -> bool {
     String::from_utf8_lossy(&output.stdout).contains("secret")
 }
 
+/// 185: a cover lies on one of the places where a folder is shown.
+fn uncovered_elsewhere() -> bool {
+    let script = "cd \"$1\"; mkdir shown one two; echo secret > shown/.env
+        mount --bind shown one; mount --bind shown two; mount --bind /dev/null one/.env
+        cat one/.env && cat two/.env";
+    let output = on_stage(As::Stranger, &["sh", "-c", script, "sh", "FOLDER"]);
+    String::from_utf8_lossy(&output.stdout) == "secret\n"
+}
+
+/// 186: what is not there cannot be covered.
+fn never_covered() -> bool {
+    let script = "cd \"$1\"; mkdir shown view; echo old > shown/.env; mount --bind shown view
+        for name in .env .netrc; do [ ! -e view/$name ] || mount --bind /dev/null view/$name; done
+        echo secret > shown/.netrc; cat view/.env view/.netrc";
+    let output = on_stage(As::Stranger, &["sh", "-c", script, "sh", "FOLDER"]);
+    String::from_utf8_lossy(&output.stdout) == "secret\n"
+}
+
 /// 183: whoever sees a socket can talk to whoever listens.
 fn late_socket() -> bool {
     let places = places();
@@ -256,6 +274,31 @@ fn reads_holes() -> bool {
         }
     }
     read > STORED * 3
+}
+
+/// 222: two that write before they read wait for each other.
+fn two_that_write_wait() -> bool {
+    let (one, other) = UnixStream::pair().unwrap();
+    let write = |mut end: UnixStream| {
+        end.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        std::thread::spawn(move || {
+            let written = end.write_all(&vec![1; 24 << 20]);
+            (
+                written.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
+                end,
+            )
+        })
+    };
+    let [one, other] = [write(one), write(other)];
+    let [(one, _first), (other, _second)] = [one.join().unwrap(), other.join().unwrap()];
+    one && other
+}
+
+/// 223: a supervisor that lives where the program does is stopped by it.
+fn stops_its_supervisor() -> bool {
+    let script = "timeout 0.2 sh -c 'kill -STOP $PPID; sleep 1; echo outlived'; true";
+    let output = on_stage(As::Stranger, &["timeout", "-s", "KILL", "2", "sh", "-c", script]);
+    String::from_utf8_lossy(&output.stdout).contains("outlived")
 }
 
 /// A server that takes a dot in two bytes for a dot leaves the folder it shows.
@@ -336,9 +379,13 @@ pub(crate) fn controls() -> Vec<(u16, Option<bool>)> {
         (182, Some(uncovered())),
         (183, Some(late_socket())),
         (184, Some(made_behind_a_link())),
+        (185, Some(uncovered_elsewhere())),
+        (186, Some(never_covered())),
         (191, Some(every_refusal_is_written())),
         (192, Some(a_shorter_chain_is_a_chain())),
         (221, Some(reads_holes())),
+        (222, Some(two_that_write_wait())),
+        (223, Some(stops_its_supervisor())),
         (211, Some(read_as_dots())),
         (212, Some(no_limit_named())),
     ]

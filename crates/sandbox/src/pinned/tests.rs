@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::{
-    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, carries,
+    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, carries, device_of,
     has_unaccepted, mapping, mount_of, netlink,
 };
 
@@ -61,6 +61,7 @@ impl Holder {
         DescriptorOwners {
             processes: vec![self.pid()],
             mounts: HashSet::from([mount_of(folder.as_fd()).unwrap()]),
+            devices: HashMap::from([(self.file.0, self.file.0)]),
             has_unaccepted: false,
         }
     }
@@ -100,6 +101,37 @@ fn a_program_that_runs_keeps_its_deleted_file() {
     process.kill().unwrap();
     process.wait().unwrap();
     assert_eq!(seen, expected);
+}
+
+/// Where volumes have numbers of their own, a list of mappings names the whole file system.
+#[test]
+fn a_deleted_file_that_is_mapped_counts_by_whatever_device_the_list_names() {
+    const VOLUME: u64 = 77;
+    let holder = Holder::start();
+    let path = holder.folder.path().join("program");
+    fs::copy("/bin/sleep", &path).unwrap();
+    let number = fs::metadata(&path).unwrap().ino();
+    let mut process = Command::new(&path).arg("60").spawn().unwrap();
+    let pid = i32::try_from(process.id()).unwrap();
+    fs::remove_file(&path).unwrap();
+    let mut owners = holder.owners();
+    let named = HashMap::from([((VOLUME, 1), 4096)]);
+    let seen = |owners: &DescriptorOwners| {
+        let mut scan = DescriptorScan::new(owners, &named);
+        scan.add_mappings(pid);
+        let files: HashSet<FileId> = scan.held.into_keys().chain(scan.mapped).collect();
+        files
+    };
+    owners.devices.clear();
+    let unknown = seen(&owners);
+    owners.devices.insert(holder.file.0, VOLUME);
+    let known = seen(&owners);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!((unknown, known), (HashSet::new(), HashSet::from([(VOLUME, number)])));
+    let table = "36 35 0:44 / /x rw - btrfs /dev/x rw\n37 35 254:1 / /y rw - ext4 /dev/y rw\n";
+    assert_eq!(device_of(table, "37"), Some(rustix::fs::makedev(254, 1)));
+    assert_eq!(device_of(table, "3"), None);
 }
 
 #[test]
@@ -167,6 +199,7 @@ fn what_was_there_counts_as_held_only_when_not_everything_is_seen_twice_in_a_row
     let owners = |has_unaccepted: bool| DescriptorOwners {
         processes: Vec::new(),
         mounts: HashSet::new(),
+        devices: HashMap::new(),
         has_unaccepted,
     };
     let mut deleted = DeletedFiles::default();

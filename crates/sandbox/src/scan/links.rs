@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, openat, statat};
 
-use super::{FOLDER, MAX_DEPTH, MAX_ENTRIES};
+use super::{Budget, FOLDER, MAX_DEPTH};
 
 /// A file, whatever it is called.
 type Inode = (u64, u64);
@@ -32,22 +32,21 @@ impl HardLinks {
     }
 
     /// Notes the files of a hidden folder. What cannot be looked at has no name that could be compared.
-    pub(super) fn deny_below(&mut self, folder: &OwnedFd, name: &str, entries: &mut usize) {
+    pub(super) fn deny_below(&mut self, folder: &OwnedFd, name: &str, budget: &mut Budget) {
         if let Ok(opened) = openat(folder, name, FOLDER, Mode::empty()) {
-            self.deny_in(&opened, entries, 0);
+            self.deny_in(&opened, budget, 0);
         }
     }
 
-    fn deny_in(&mut self, folder: &OwnedFd, entries: &mut usize, depth: usize) {
+    fn deny_in(&mut self, folder: &OwnedFd, budget: &mut Budget, depth: usize) {
         let Ok(listed) = Dir::read_from(folder) else { return };
         for entry in listed.filter_map(Result::ok) {
             let name = entry.file_name();
             if name == c"." || name == c".." {
                 continue;
             }
-            *entries += 1;
-            if *entries > MAX_ENTRIES {
-                // The walk looks at the count next, and refuses the folder.
+            if budget.spend_entry().is_err() {
+                // The walk asks the budget next, and refuses the folder.
                 return;
             }
             let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -60,7 +59,7 @@ impl HardLinks {
                 && depth < MAX_DEPTH
                 && let Ok(opened) = openat(folder, name, FOLDER, Mode::empty())
             {
-                self.deny_in(&opened, entries, depth + 1);
+                self.deny_in(&opened, budget, depth + 1);
             }
         }
     }

@@ -192,9 +192,25 @@ fn a_look_that_takes_too_long_ends() {
     let folder = folder_with(&[("a", 0o644)]);
     let deny = globs(&["**/.env*"]);
     let mut scanner = Scanner::new(&deny, std::iter::empty());
-    scanner.deadline = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+    scanner.budget.deadline = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
     let error = scanner.look(&fs::canonicalize(folder.path()).unwrap()).unwrap_err();
     assert!(matches!(&error, ScanError::TooSlow { .. }), "{error:?}");
+}
+
+#[test]
+fn a_look_through_what_is_hidden_ends_in_time_too() {
+    let names: Vec<String> = (0..100).map(|number| format!("hidden/{number}")).collect();
+    let files: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 0o644)).collect();
+    let folder = folder_with(&files);
+    let root = openat(CWD, folder.path(), FOLDER, Mode::empty()).unwrap();
+    let entries_looked_at = |deadline: Instant| {
+        let mut budget = Budget { entries: 0, deadline };
+        HardLinks::default().deny_below(&root, "hidden", &mut budget);
+        budget.entries
+    };
+    let now = Instant::now();
+    assert_eq!(entries_looked_at(now + SCAN_TIMEOUT), 100);
+    assert_eq!(entries_looked_at(now.checked_sub(Duration::from_secs(1)).unwrap()), 1);
 }
 
 #[test]

@@ -154,6 +154,25 @@ async fn queues_whose_sender_is_gone_and_mappings_count_without_groups() {
     }
 }
 
+/// More than sixteen, of each kind, with nothing in them.
+#[tokio::test]
+async fn sockets_without_anything_in_them_count_as_what_they_are() {
+    let script = "cat > /tmp/fresh.py <<'END'\nimport socket, time\nkeep = []\nfor n in range(160):\n    \
+                  s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); keep.append(s)\n    \
+                  if n % 2: s.bind(f'\\0fresh-{n}')\n\
+                  for n in range(40):\n    keep[n].sendto(b'x', b'\\0fresh-1'); keep[1].recv(1)\n\
+                  keep += [socket.socketpair()[0] for n in range(40)]\n\
+                  time.sleep(1); print('done', flush=True)\nEND\npython3 /tmp/fresh.py";
+    for native in [native(), without_groups()] {
+        let ran = run_on(&native, script).await;
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "done\n"),
+            "{ran:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn memory_counts_where_the_first_thread_has_ended() {
     let script = "cat > /tmp/dead.py <<'END'\nimport ctypes, os, threading, time\n\
@@ -254,7 +273,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
     // Opened and deleted; mapped, closed and deleted; on the way to another process.
     let held = [
         "keep.append(f)",
-        "keep.append(mmap.mmap(f.fileno(), 4096)); f.close()",
+        "L.mmap(None, ctypes.c_size_t(4096), 1, 1, f.fileno(), ctypes.c_long(0)); f.close()",
         "socket.send_fds(a, [b'x'], [f.fileno()]); f.close()",
         "c = socket.socket(socket.AF_UNIX); c.connect(l.getsockname()); socket.send_fds(c, [b'x'], [f.fileno()]); c.close(); f.close()",
     ];
@@ -269,7 +288,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
             let spec = Arc::new(Spec::new(&policy(&settings), &options).unwrap());
             let mut sandbox = native.launch(&spec).await.unwrap();
             let script = format!(
-                "cat > /tmp/hold.py <<'END'\nimport mmap, os, socket, time\nkeep = []\na, b = socket.socketpair()\n\
+                "cat > /tmp/hold.py <<'END'\nimport ctypes, os, socket, time\nkeep = []\nL = ctypes.CDLL(None)\na, b = socket.socketpair()\n\
                  l = socket.socket(socket.AF_UNIX); l.bind('\\0late'); l.listen(100)\n\
                  for n in range(20):\n    f = open(f'/workspace/{{n}}', 'w+b'); f.write(bytes(8 << 20)); f.flush(); time.sleep(0.4)\n    \
                  os.unlink(f.name); {hold}\nprint('held', flush=True); time.sleep(15)\nEND\npython3 /tmp/hold.py"

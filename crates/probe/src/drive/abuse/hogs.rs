@@ -116,6 +116,15 @@ pub(super) const KERNEL_MEMORY: &[(u16, Hog)] = &[
     (166, in_ten_processes("event queues", &["event-queues", "10"], 128)),
     (167, in_ten_processes("page tables", &["page-tables", "10"], 128)),
     (
+        176,
+        in_ten_processes("unaccepted connections", &["unaccepted", "10"], 128),
+    ),
+    (
+        177,
+        in_ten_processes("datagrams held back", &["held-datagrams", "10"], 80),
+    ),
+    (178, in_ten_processes("error queues", &["error-queues", "10"], 80)),
+    (
         168,
         Hog {
             part: "room for files in memory",
@@ -161,6 +170,27 @@ pub(super) const NAMELESS_FILES: &[Hog] = &[
         part: "files in connections that nobody accepted",
         settings: KEPT_WORKSPACE,
         words: &["sent", "200"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
+    Hog {
+        part: "files in a queue",
+        settings: KEPT_WORKSPACE,
+        words: &["queued", "200"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
+    Hog {
+        part: "files in mappings",
+        settings: KEPT_WORKSPACE,
+        words: &["mapped", "64"],
+        limit: Some(Limit::Disk),
+        most: 8,
+    },
+    Hog {
+        part: "files of programs that run",
+        settings: KEPT_WORKSPACE,
+        words: &["running", "32"],
         limit: Some(Limit::Disk),
         most: 8,
     },
