@@ -3,6 +3,7 @@
 mod files;
 mod whole;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ringfence_gateway::{Seen, Sight};
@@ -187,8 +188,15 @@ impl Look<'_> {
         let printed = (execution.stderr.as_str(), cut.stderr);
         (execution.stderr, whole.stderr) = self.printed((id, "stderr"), printed, stderr).await?;
         execution.truncated.stderr |= whole.stderr.is_some();
+        // Most calls are of the same few tools: each text is looked at once.
+        let mut known: HashMap<String, String> = HashMap::new();
         for text in sentences(execution).filter(|text| !text.is_empty()) {
-            *text = self.text(&cleaned(text)).await?;
+            if let Some(shown) = known.get(text) {
+                text.clone_from(shown);
+                continue;
+            }
+            let shown = self.text(&cleaned(text)).await?;
+            known.insert(std::mem::replace(text, shown.clone()), shown);
         }
         self.note().await?;
         if self.blocked {
@@ -334,12 +342,20 @@ pub fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
     shares
 }
 
-/// What is said of an execution, its value and output aside.
+/// What is said of an execution, its value and output aside: all that a program or a tool server has a word in, but for names of
+/// files, by which they are asked for.
 fn sentences(execution: &mut Execution) -> impl Iterator<Item = &mut String> {
     let error = execution.error.iter_mut();
-    let error = error.flat_map(|error| [Some(&mut error.message), error.hint.as_mut()].into_iter().flatten());
+    let error = error.flat_map(|error| {
+        let more = [error.hint.as_mut(), error.rule.as_mut()];
+        [Some(&mut error.message)].into_iter().chain(more).flatten()
+    });
     let diagnostics = execution.diagnostics.iter_mut().map(|found| &mut found.message);
-    error.chain(diagnostics)
+    let calls = execution.calls.iter_mut();
+    let calls = calls.flat_map(|call| [Some(&mut call.tool), call.rule.as_mut()].into_iter().flatten());
+    let violations = execution.violations.iter_mut();
+    let violations = violations.flat_map(|one| [&mut one.detail, &mut one.rule]);
+    error.chain(diagnostics).chain(calls).chain(violations)
 }
 
 /// The beginning of a text, which does not end within a value.

@@ -166,7 +166,14 @@ impl Detector {
     }
 
     fn everything(&self, text: &str, place: Place, found: Vec<Finding>) -> Vec<Finding> {
-        let Scanned { mut found, long } = scan(text, self.settings.kinds, place, found);
+        let Scanned {
+            mut found,
+            long,
+            printed,
+        } = scan(text, self.settings.kinds, place, found);
+        if printed {
+            crate::printed::find(text, self.settings.kinds, &mut found);
+        }
         if self.settings.secrets == Secrets::Redact {
             secret::find(text, &long, &mut found);
         }

@@ -5,11 +5,11 @@ mod columns;
 use serde_json::{Map, Value};
 
 use crate::hints::Hints;
-use crate::keys::{self, Telling, Whose};
+use crate::keys::{self, Telling, Trust, Whose};
 use crate::kind::Kind;
 use crate::value::{self, Ground};
-pub(crate) use columns::Columns;
-use columns::{Level, is_pairs_value, pair};
+pub(crate) use columns::{Columns, is_columns, is_pairs_value};
+use columns::{Level, pair};
 
 /// How deep a value is followed. Whoever parses JSON within bounds never gets here.
 pub(crate) const DEPTH: usize = 256;
@@ -91,7 +91,13 @@ impl<'a> Standing<'a> {
     /// What holds under a key.
     pub(crate) fn member(&self, key: &str) -> Standing<'a> {
         let hints = self.hints.and_then(|hints| hints.property(key));
-        let inherited = || self.telling.filter(|_| is_part(key));
+        let inherited = || {
+            let telling = self.telling.filter(|_| is_part(key))?;
+            // A name that is given in parts is a person's.
+            let parted = telling.kind == Kind::Name && is_part_of_a_name(key);
+            let trust = if parted { Trust::Sure } else { telling.trust };
+            Some(Telling { trust, ..telling })
+        };
         let paired = self.pair.filter(|_| is_pairs_value(key));
         let telling = paired.or_else(|| keys::telling(key)).or_else(inherited);
         let columns = self
@@ -150,7 +156,10 @@ fn speaks(key: &str, member: &Value) -> bool {
         Value::Bool(_) => false,
         Value::String(text) if !text.is_empty() => keys::telling(key)
             .filter(|telling| telling.kind != Kind::Name)
-            .is_none_or(|telling| value::borne_out(text, telling.kind, Ground::Key).is_some()),
+            .is_none_or(|telling| {
+                let machine = telling.kind == Kind::Email && value::is_nobodys_mail(text);
+                !machine && value::borne_out(text, telling.kind, Ground::Key).is_some()
+            }),
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
     }
 }
@@ -166,6 +175,7 @@ fn is_part(key: &str) -> bool {
             | "family"
             | "full"
             | "value"
+            | "line"
             | "line1"
             | "line2"
             | "line3"
@@ -181,6 +191,11 @@ fn is_part(key: &str) -> bool {
             | "display"
             | "house"
     )
+}
+
+/// Keys of the parts of a person's name.
+fn is_part_of_a_name(key: &str) -> bool {
+    matches!(key, "first" | "last" | "middle" | "given" | "family")
 }
 
 #[cfg(test)]

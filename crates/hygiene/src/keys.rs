@@ -137,12 +137,12 @@ fn is(word: &str, list: u16) -> bool {
 /// What a key says, if it tells anything.
 pub(crate) fn telling(key: &str) -> Option<Telling> {
     let words = Words::of(key)?;
+    if let Some(telling) = whole(words.joined()) {
+        return Some(telling);
+    }
     let hashed = words.last() == "hash" && words.any(SECRETS);
     if words.count > 1 && !hashed && (is(words.last(), ABOUT) || is(words.get(0), FLAGS)) {
         return None;
-    }
-    if let Some(telling) = whole(words.joined()) {
-        return Some(telling);
     }
     if let Some(telling) = secret(&words) {
         return Some(telling);
@@ -151,6 +151,8 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
         "email" | "emails" | "mail" | "mailto" | "correo" | "courriel" => Kind::Email,
         "phone" | "phones" | "tel" | "telephone" | "mobile" | "cellphone" | "fax" | "msisdn" | "whatsapp"
         | "telefon" | "telefono" | "téléphone" | "teléfono" | "landline" => Kind::Phone,
+        // Plans and machines have nicknames too.
+        "nickname" => return Some(Telling::likely(Kind::Name)),
         "cell" | "handy" => return Some(Telling::likely(Kind::Phone)),
         "iban" => Kind::Iban,
         "ssn" | "itin" => Kind::Ssn,
@@ -161,8 +163,8 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
             Kind::NationalId
         }
         "url" | "uri" | "website" | "homepage" | "webpage" => Kind::Url,
-        "surname" | "forename" | "firstname" | "lastname" | "fullname" | "nickname" | "username" | "vorname"
-        | "nachname" | "apellido" | "apellidos" | "prénom" | "maidenname" => Kind::Name,
+        "surname" | "forename" | "firstname" | "lastname" | "fullname" | "username" | "vorname" | "nachname"
+        | "apellido" | "apellidos" | "prénom" | "maidenname" => Kind::Name,
         "address" | "street" | "addr" | "addresses" | "postcode" | "zip" | "zipcode" | "plz" | "anschrift"
         | "adresse" | "direccion" | "dirección" | "street1" | "streetaddress" | "suburb" => return address(&words),
         "city" | "town" | "village" | "municipality" | "hometown" | "birthplace" | "stadt" | "ville" | "ciudad" => {

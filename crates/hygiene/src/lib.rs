@@ -36,6 +36,7 @@ mod keys;
 mod kind;
 mod lists;
 mod own;
+mod printed;
 mod prose;
 mod redact;
 mod scan;

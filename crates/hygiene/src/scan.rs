@@ -3,9 +3,12 @@
 
 mod address;
 mod around;
+mod assigned;
 mod card;
 pub(crate) mod checks;
 pub(crate) mod context;
+mod credential;
+mod element;
 mod iban;
 mod ids;
 mod internet;
@@ -35,8 +38,14 @@ pub(crate) struct Scan<'t> {
     pub(crate) place: Place,
     /// Everything before is done with.
     floor: usize,
+    /// Where the address of a page ends that is being read.
+    page: usize,
     /// Where the last long word ends.
     word: usize,
+    /// Whether a structure is printed in which one value says what another is.
+    printed: bool,
+    /// Where the value ends that a key of secrets was given last.
+    given: usize,
     long: Vec<(usize, usize)>,
     out: Vec<Finding>,
 }
@@ -46,6 +55,8 @@ pub(crate) struct Scanned {
     pub(crate) found: Vec<Finding>,
     /// Long words with digits in them: tokens are among them.
     pub(crate) long: Vec<(usize, usize)>,
+    /// Whether a structure is printed in which one value says what another is.
+    pub(crate) printed: bool,
 }
 
 /// From this length on a word may be a token.
@@ -83,7 +94,10 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         kinds,
         place,
         floor: 0,
+        page: 0,
         word: 0,
+        printed: false,
+        given: 0,
         long: Vec::new(),
         out,
     };
@@ -100,7 +114,11 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         at += offset;
         let next = match stop {
             DIGIT => {
-                let next = number::at(&mut scan, at);
+                let next = if at < scan.page {
+                    number::in_page(&mut scan, at)
+                } else {
+                    number::at(&mut scan, at)
+                };
                 scan.long_word(at);
                 scan.long_word(next.saturating_sub(1));
                 next
@@ -111,16 +129,21 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
                 at + 1
             }
             CLOSES => {
-                label::element_at(&mut scan, at);
+                element::at(&mut scan, at);
                 at + 1
             }
             _ => scan.colon_at(at),
         };
         at = next.max(at + 1);
     }
+    if scan.kinds.has(Kind::Secret) && text.contains(" -") {
+        credential::options(&mut scan);
+    }
+    let printed = scan.printed || ["[[", "[ [", "[\n"].iter().any(|begin| text.contains(begin));
     Scanned {
         found: scan.out,
         long: scan.long,
+        printed,
     }
 }
 
@@ -171,19 +194,50 @@ impl Scan<'_> {
 
     fn colon_at(&mut self, at: usize) -> usize {
         if self.bytes[at + 1..].starts_with(b"//") {
-            let end = internet::url_at(self, at);
-            if end > at + 3 {
-                // A page's address may hold a password or a token.
-                self.long.push((at, end));
-                self.word = self.word.max(end);
-            }
-            return end;
+            return self.page_at(at);
         }
         if let Some(end) = address::hex_at(self, at) {
             return end;
         }
         label::value_at(self, at);
         at + 1
+    }
+
+    /// The address of a page. Where those are not looked for, what stands in it is read: its login, its path, its fields.
+    fn page_at(&mut self, at: usize) -> usize {
+        // One within another is read with it.
+        let end = if at < self.page {
+            at + 3
+        } else {
+            internet::url_at(self, at)
+        };
+        let host = internet::login_at(self, at + 3);
+        if end == at + 3 {
+            return host;
+        }
+        // A page's address may hold a password or a token.
+        if end > self.word {
+            self.long.push((at.max(self.word), end));
+            self.word = end;
+        }
+        if !self.kinds.has(Kind::Url) {
+            self.page = end;
+            return host;
+        }
+        let kinds = self.kinds;
+        self.kinds = if kinds.has(Kind::Secret) {
+            Kinds::none().with(Kind::Secret)
+        } else {
+            Kinds::none()
+        };
+        for equals in (host..end)
+            .filter(|index| self.bytes[*index] == b'=')
+            .collect::<Vec<_>>()
+        {
+            label::value_at(self, equals);
+        }
+        self.kinds = kinds;
+        end
     }
 }
 

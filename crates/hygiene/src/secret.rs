@@ -287,7 +287,8 @@ fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
     let start = from + tail + rest.len() - value.len();
     let value = &value[..end];
     let chosen = quote.is_some() && direct && matches!(name, Letters::Wide) && is_password(value);
-    let random = is_random(value) && !value.contains(['(', '{', '[']) && !value.contains("://");
+    let random =
+        is_random(value) && !value.contains(['(', '{', '[']) && !value.contains("://") && !value.starts_with("//");
     (chosen || random).then_some((start, start + value.len()))
 }
 

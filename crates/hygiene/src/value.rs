@@ -104,6 +104,13 @@ pub(crate) fn is_address(cell: &str) -> bool {
     cell.contains('@') && is_form(cell, Kind::Email)
 }
 
+/// Whether an address of mail is one that nobody reads: who stands beside it may be a program.
+pub(crate) fn is_nobodys_mail(value: &str) -> bool {
+    let name: String = value.split('@').next().unwrap_or_default().to_ascii_lowercase();
+    let name = name.replace(['-', '_', '.'], "");
+    name.ends_with("noreply") || name.ends_with("donotreply") || name.ends_with("[bot]") || name == "mailerdaemon"
+}
+
 /// Whether a cell is written as a telephone number is, and not as an amount, a date or a number of something.
 pub(crate) fn is_dialable(cell: &str) -> bool {
     let digits = cell.bytes().filter(u8::is_ascii_digit).count();
@@ -360,7 +367,9 @@ pub(crate) fn is_told(value: &str) -> bool {
     let sentence = value
         .split_once(' ')
         .is_some_and(|(first, _)| matches!(first, "The" | "A" | "An" | "This" | "Use"));
-    wrapped || your || sentence
+    // How a program that fetches treats them.
+    let sent = matches!(value, "include" | "same-origin" | "omit");
+    wrapped || your || sentence || sent
 }
 
 /// Values that in a text only show where a secret goes.

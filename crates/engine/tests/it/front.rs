@@ -141,6 +141,23 @@ async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
 }
 
 #[tokio::test]
+async fn what_a_program_calls_a_tool_is_hidden_wherever_its_result_repeats_it() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let call = "await tools.mail['ann.lee@example.com']({})";
+    for source in [call.to_owned(), format!("try {{ {call} }} catch {{ 'went on' }}")] {
+        let execution = ended(&engine, ME, ask(&source)).await;
+        let told = serde_json::to_string(&*execution).unwrap();
+        assert!(!told.contains("ann.lee"), "{told}");
+        let calls: Vec<&str> = execution.calls.iter().map(|call| call.tool.as_str()).collect();
+        assert!(
+            matches!(calls.as_slice(), [one] if one.starts_with("mail.‹email:")),
+            "{told}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_a_type_checker_repeats_has_no_values() {
     let checkers = ringfence_engine::Tools::below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"));
     if checkers.tsc.is_none() {

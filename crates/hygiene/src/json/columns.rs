@@ -9,6 +9,22 @@ const COLUMNS: usize = 256;
 /// The longest name of a column.
 const NAME: usize = 48;
 
+/// Keys of the names of columns beside their rows.
+const COLUMNS_OF_ROWS: [&str; 7] = [
+    "columns",
+    "headers",
+    "header",
+    "fields",
+    "column_names",
+    "columnNames",
+    "cols",
+];
+
+/// Whether a key is one of the names of columns.
+pub(crate) fn is_columns(key: &str) -> bool {
+    COLUMNS_OF_ROWS.contains(&key)
+}
+
 /// What the columns of rows say, of which one at least tells.
 #[derive(Debug)]
 pub(crate) struct Columns {
@@ -41,16 +57,9 @@ impl Level {
 impl Columns {
     /// The columns that an object names beside its rows: `{"columns": […], "rows": [[…]]}`.
     pub(crate) fn beside(members: &Map<String, Value>) -> Option<Columns> {
-        let keys = [
-            "columns",
-            "headers",
-            "header",
-            "fields",
-            "column_names",
-            "columnNames",
-            "cols",
-        ];
-        let names = keys.into_iter().find_map(|key| members.get(key)?.as_array())?;
+        let names = COLUMNS_OF_ROWS
+            .into_iter()
+            .find_map(|key| members.get(key)?.as_array())?;
         Columns::of(names)
     }
 
@@ -106,6 +115,6 @@ pub(super) fn pair(members: &Map<String, Value>) -> Option<Telling> {
 }
 
 /// Whether a key is the one of a field's value.
-pub(super) fn is_pairs_value(key: &str) -> bool {
+pub(crate) fn is_pairs_value(key: &str) -> bool {
     matches!(key, "value" | "val" | "content" | "answer" | "new_value" | "old_value")
 }

@@ -133,7 +133,7 @@ static BESIDE: LazyLock<Lists> = LazyLock::new(|| {
         ),
         (
             PERSONS,
-            "middlename nickname maidenname birthday birthdate dob pronouns jobtitle spouse maritalstatus",
+            "middlename maidenname birthday birthdate dob pronouns jobtitle spouse maritalstatus",
         ),
         (
             PERSONS,

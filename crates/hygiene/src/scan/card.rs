@@ -55,29 +55,69 @@ fn grouped(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Cont
 pub(super) fn broken(scan: &Scan<'_>, run: &Run) -> Option<usize> {
     let to = run.count();
     let end = run.end(to - 1);
-    let gap = match (scan.byte(end), scan.byte(end + 1)) {
-        (b'\n', _) => 1,
-        (b'\r' | b' ' | b'-', b'\n') => 2,
-        _ => return None,
-    };
     let total = run.total(0, to);
-    // A list has a number at the beginning of each line.
-    let listed = matches!(scan.before(run.start(0)), b'\n') || run.start(0) == 0;
-    if listed || !(4..=15).contains(&total) || !scan.byte(end + gap).is_ascii_digit() {
+    if !(2..=17).contains(&total) {
         return None;
     }
-    let rest = Run::at(scan, end + gap);
-    let (last, all) = (rest.count(), total + rest.total(0, rest.count()));
-    let fours = |run: &Run| (0..run.count()).all(|group| run.size(group) == 4);
-    let plain = to == 1 && last == 1 || fours(run) && fours(&rest);
-    let alike = |run: &Run| matches!(run.same_sep(0, run.count()), Some(Sep::None | Sep::Space | Sep::Dash));
-    if all != 16 || !plain || !alike(run) || !alike(&rest) || is_word(scan.byte(rest.end(last - 1))) {
+    let next = after_break(scan, end)?;
+    let rest = Run::at(scan, next);
+    let last = rest.end(rest.count() - 1);
+    if total + rest.total(0, rest.count()) > 19 || is_word(scan.byte(last)) || !is_parted(scan, run, &rest) {
         return None;
     }
-    let digits = Digits::of(&scan.bytes[run.start(0)..rest.end(last - 1)])?;
+    let digits = Digits::of(&scan.bytes[run.start(0)..last])?;
     let digits = digits.get();
     let varied = digits.iter().any(|digit| *digit != digits[0]);
-    (varied && luhn(digits) && issued(digits)).then(|| rest.end(last - 1))
+    (matches!(digits.len(), 15 | 16) && varied && luhn(digits) && issued(digits)).then_some(last)
+}
+
+/// Where the digit is that follows over one line break, with the space, dash or mark of a quotation around it.
+fn after_break(scan: &Scan<'_>, end: usize) -> Option<usize> {
+    let space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'-');
+    let mut at = end;
+    while at < end + 3 && space(scan.byte(at)) {
+        at += 1;
+    }
+    if scan.byte(at) != b'\n' {
+        return None;
+    }
+    at += 1;
+    let begun = at;
+    while at < begun + 16 && matches!(scan.byte(at), b' ' | b'\t' | b'>') {
+        at += 1;
+    }
+    scan.byte(at).is_ascii_digit().then_some(at)
+}
+
+/// Whether two runs are written as the parts of one card, and not as numbers of a list.
+fn is_parted(scan: &Scan<'_>, run: &Run, rest: &Run) -> bool {
+    let sizes = |run: &Run| (0..run.count()).map(|group| run.size(group)).collect::<Vec<_>>();
+    let (first, second) = (sizes(run), sizes(rest));
+    let usual = |sizes: &[usize]| matches!(sizes, [4, 4, 4, 4] | [4, 6, 5]);
+    let apart = [first.as_slice(), second.as_slice()].concat();
+    let mut joined = apart.clone();
+    joined[first.len() - 1] += joined.remove(first.len());
+    let alone = first.len() == 1 && second.len() == 1;
+    let grouped = !alone && (usual(&apart) || usual(&joined));
+    let alike = |run: &Run| matches!(run.same_sep(0, run.count()), Some(Sep::None | Sep::Space | Sep::Dash));
+    if !alike(run) || !alike(rest) || !(grouped || alone) {
+        return false;
+    }
+    // A list has a number at the beginning of each line, all of one length.
+    let lead = scan.bytes[..run.start(0)]
+        .iter()
+        .rev()
+        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'>'))
+        .count();
+    let begins = run.start(0) - lead;
+    let listed = begins == 0 || scan.bytes[begins - 1] == b'\n';
+    let above = scan.bytes[..begins]
+        .trim_ascii_end()
+        .last()
+        .is_some_and(u8::is_ascii_digit);
+    let below = after_break(scan, rest.end(rest.count() - 1)).is_some();
+    let uneven = alone && first != second;
+    !listed || !above && !below && (uneven || grouped)
 }
 
 fn is_card(scan: &Scan<'_>, run: &Run, from: usize, next: usize, around: &mut Context) -> bool {

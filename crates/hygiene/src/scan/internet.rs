@@ -1,6 +1,7 @@
 //! E-mail addresses and addresses of pages.
 
 use super::Scan;
+use crate::finding::Evidence;
 use crate::kind::Kind;
 
 /// The longest local part and domain that are looked at.
@@ -65,6 +66,10 @@ fn domain_end(scan: &Scan<'_>, from: usize) -> usize {
         end -= 1;
     }
     let domain = &scan.text[from..end];
+    let file = |name: &str| FILES.iter().any(|file| name.eq_ignore_ascii_case(file));
+    if from < scan.page && domain.rsplit('.').next().is_some_and(file) {
+        return from;
+    }
     let stray = domain.find(|letter: char| !letter.is_ascii() && !letter.is_alphanumeric());
     let domain = &domain[..stray.unwrap_or(domain.len())];
     let mut domain = domain.trim_end_matches(['.', '-']);
@@ -110,7 +115,33 @@ pub(super) fn url_at(scan: &mut Scan<'_>, at: usize) -> usize {
     {
         return from;
     }
-    scan.found(start, end, Kind::Url)
+    if scan.kinds.has(Kind::Url) {
+        scan.found(start, end, Kind::Url)
+    } else {
+        end
+    }
+}
+
+/// The login before the host of an address: its password is a secret. Answers where the host begins.
+pub(super) fn login_at(scan: &mut Scan<'_>, from: usize) -> usize {
+    let rest = &scan.bytes[from..scan.bytes.len().min(from + DOMAIN)];
+    let ends = |byte: &u8| {
+        byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'`' | b'<' | b'>')
+    };
+    let length = rest.iter().position(ends).unwrap_or(rest.len());
+    let Some(at) = rest[..length].iter().rposition(|byte| *byte == b'@') else {
+        return from;
+    };
+    if let Some(colon) = rest[..at].iter().position(|byte| *byte == b':') {
+        let password = &rest[colon + 1..at];
+        let shown = password.is_empty() || matches!(password[0], b'$' | b'{' | b'<' | b'*' | b'%');
+        if !shown {
+            scan.noted(from + colon + 1, from + at, Kind::Secret, Evidence::Form);
+        }
+    }
+    // What precedes the host is nobody's address of mail.
+    scan.floor = scan.floor.max(from + at + 1);
+    from + at + 1
 }
 
 fn page_end(scan: &Scan<'_>, from: usize) -> usize {

@@ -2,8 +2,9 @@
 //! `{ name: '…' }`, `Customer(name='…')`.
 
 use super::number::is_word;
-use super::{Scan, around};
+use super::{Scan, around, assigned, credential};
 use crate::finding::{Evidence, Finding};
+use crate::json::{is_columns, is_pairs_value};
 use crate::keys::{self, Telling, Whose};
 use crate::kind::Kind;
 use crate::secret;
@@ -11,12 +12,12 @@ use crate::value::{self, Ground};
 
 /// The longest label and value that are looked at; a cookie may be longer.
 pub(super) const LABEL: usize = 40;
-const VALUE: usize = 240 + 64;
+pub(super) const VALUE: usize = 240 + 64;
 const COOKIE: usize = 8192;
 
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stands {
+pub(super) enum Stands {
     /// Between quotes.
     Quoted,
     /// After a bracket or a comma.
@@ -37,10 +38,11 @@ enum Follows {
     Other,
 }
 
-struct Key<'t> {
-    text: &'t str,
-    start: usize,
-    stands: Stands,
+/// A key, where it begins and how it stands.
+pub(super) struct Key<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: usize,
+    pub(super) stands: Stands,
 }
 
 /// What follows a `:` or `=`, if what precedes it is a telling key.
@@ -56,18 +58,34 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     } else {
         Follows::Other
     };
+    let from = at + 1 + lead;
     let Some(key) = key_before(scan, at, follows) else {
+        if follows != Follows::Quote {
+            let key = if scan.bytes[at] == b':' {
+                credential::key_within(scan, at)
+            } else {
+                spaced_key(scan, at)
+            };
+            if let Some(key) = key {
+                within(scan, &key, from, begins);
+            }
+        }
         return;
     };
+    scan.printed |= is_of_structure(key.text, begins);
     let Some(telling) = keys::telling(key.text).filter(|telling| scan.kinds.has(telling.kind)) else {
         return;
     };
-    let from = at + 1 + lead;
+    scan.printed |= is_named_structure(value);
+    let secret = telling.kind == Kind::Secret;
     match (begins, key.stands) {
         _ if follows == Follows::Quote => quoted_at(scan, &key, telling, from),
-        ('{' | '[', _) => {}
-        (_, Stands::Close) => assigned(scan, telling, from, value),
+        ('{' | '[', _) => scan.printed = true,
+        (_, Stands::Close) if secret => credential::assigned(scan, &key, telling, from),
+        (_, Stands::Close) => assigned::value(scan, &key, telling, from, value),
         (_, Stands::Quoted | Stands::Within) => bare_at(scan, telling, from, up_to_end(value)),
+        ('\n' | '\r', _) if secret => {}
+        _ if secret => credential::labelled(scan, &key, telling, from),
         ('\n' | '\r', _) => {
             let line = after.len() - after.trim_start().len();
             labelled(scan, telling, at + 1 + line, up_to_line(&after[line..]));
@@ -76,72 +94,34 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// What follows a `>`, if it closes a tag that tells: `<phone>0301234567</phone>`.
-pub(super) fn element_at(scan: &mut Scan<'_>, at: usize) {
-    let lowest = at.saturating_sub(TAG);
-    let before = &scan.bytes[lowest..at];
-    let Some(open) = before.iter().rposition(|byte| matches!(byte, b'<' | b'>' | b'\n')) else {
-        return;
-    };
-    let inner = &before[open + 1..];
-    if before[open] != b'<' || !inner.first().is_some_and(u8::is_ascii_alphabetic) {
-        return;
-    }
-    let length = inner
-        .iter()
-        .take_while(|byte| is_word(**byte) || matches!(byte, b'-' | b':'))
-        .count();
-    let Some(tag) = std::str::from_utf8(&inner[..length])
-        .ok()
-        .map(|tag| tag.rsplit(':').next().unwrap_or(tag))
-    else {
-        return;
-    };
-    let Some(telling) = keys::telling(tag).filter(|telling| scan.kinds.has(telling.kind)) else {
-        return;
-    };
-    let text = first(&scan.text[at + 1..], VALUE);
-    let Some(end) = text.find('<').filter(|end| text[*end..].starts_with("</")) else {
-        return;
-    };
-    let value = &text[..end];
-    let whose = if telling.is_sure() {
-        Whose::Unsaid
-    } else {
-        around::tags(scan, lowest + open, at + 1 + end)
-    };
-    if value::meant(telling, whose, value).is_none() || telling.kind == Kind::Secret && value::is_told(value) {
-        return;
-    }
-    if let Some(part) = value::borne_out(value, telling.kind, Ground::Key) {
-        note(scan, at + 1, part, telling.kind, Evidence::Key);
+/// What follows a key in the middle of a line.
+fn within(scan: &mut Scan<'_>, key: &Key<'_>, from: usize, begins: char) {
+    if matches!(begins, '{' | '[') || is_named_structure(first(&scan.text[from..], VALUE)) {
+        scan.printed |= is_of_structure(key.text, begins) || keys::telling(key.text).is_some();
+    } else if scan.kinds.has(Kind::Secret)
+        && let Some(telling) = keys::telling(key.text).filter(|telling| telling.kind == Kind::Secret)
+    {
+        credential::labelled(scan, key, telling, from);
     }
 }
 
-/// The longest tag that is looked at.
-const TAG: usize = 96;
+/// Whether a structure follows with its name before it: `Phones {`, `Map(2) {`.
+fn is_named_structure(value: &str) -> bool {
+    let end = value.find(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | '.' | '(' | ')'));
+    let opens = |rest: &str| rest.trim_start_matches(' ').starts_with(['{', '[']);
+    value.starts_with(char::is_uppercase) && end.is_some_and(|end| opens(&value[end..]))
+}
 
-/// A bare value right behind `key=`, up to where the next may begin: `phone=0301234567 id=4`, `?name=Ann&zip=90210`.
-fn assigned(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
-    let value = up_to(
-        value,
-        &[' ', '\t', '\n', '\r', '&', ';', ',', ')', ']', '}', '"', '\'', '⟦'],
-    );
-    let value = value.trim_end_matches('.');
-    let kind = telling.kind;
-    let numbered = kind.is_structured() && kind != Kind::Secret || kind == Kind::Address;
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let good = if numbered {
-        digits >= if kind == Kind::Phone { 6 } else { 2 }
-    } else {
-        [Kind::Name, Kind::Place].contains(&kind) && value::looks_titled(value)
-    };
-    if !good || value::meant(telling, Whose::Unsaid, value).is_none() {
-        return;
-    }
-    if let Some(part) = value::borne_out(value, kind, Ground::Label) {
-        note(scan, start, part, kind, Evidence::Key);
-    }
+/// The one word of a line before a `=` with a space on each side, as files of settings have it.
+fn spaced_key<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
+    let spaced = scan.bytes[at] == b'=' && scan.byte(at + 1) == b' ' && scan.before(at) == b' ';
+    let key = spaced.then(|| line_label(scan, at)).flatten()?;
+    (!key.text.contains(' ')).then_some(key)
+}
+
+/// Whether a key is one of a printed structure that says what stands elsewhere in it.
+fn is_of_structure(key: &str, begins: char) -> bool {
+    begins == '[' && is_columns(key) || is_pairs_value(key)
 }
 
 /// The key before a `:` or `=`. Of bare words only those are asked that a value in quotes follows, or a number.
@@ -252,6 +232,10 @@ fn bare_at(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
 
 /// What follows a label to the end of its line.
 fn labelled(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
+    if let Some(name) = before_mail(value).filter(|name| telling.kind == Kind::Name && value::looks_named(name)) {
+        note(scan, start, (0, name.len()), Kind::Name, Evidence::Key);
+        return;
+    }
     if !believable(value, telling) {
         return;
     }
@@ -269,7 +253,7 @@ fn labelled(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
     }
 }
 
-fn note(scan: &mut Scan<'_>, offset: usize, (start, end): (usize, usize), kind: Kind, by: Evidence) {
+pub(super) fn note(scan: &mut Scan<'_>, offset: usize, (start, end): (usize, usize), kind: Kind, by: Evidence) {
     scan.out.push(Finding {
         start: offset + start,
         end: offset + end,
@@ -279,7 +263,7 @@ fn note(scan: &mut Scan<'_>, offset: usize, (start, end): (usize, usize), kind: 
 }
 
 /// As much of a text as a value and the space before it can be, whole letters only.
-fn first(text: &str, most: usize) -> &str {
+pub(super) fn first(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -311,6 +295,8 @@ fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
         None => return None,
     };
     let label = scan.text.get(begin..at)?;
+    // What a server answers, as programs that fetch show it.
+    let label = label.strip_prefix("< ").unwrap_or(label);
     let label = label.trim_matches([' ', '\t', '*', '-', '#', '>', '|', '•']);
     let plain = !label.is_empty()
         && label
@@ -358,6 +344,12 @@ fn believable(value: &str, telling: Telling) -> bool {
     }
 }
 
+/// Who stands before an address of mail in angle brackets: `Ann Lee <ann@example.com>`. A program has none that is read.
+fn before_mail(value: &str) -> Option<&str> {
+    let (name, mail) = value.trim_end().strip_suffix('>')?.rsplit_once(" <")?;
+    (value::is_address(mail) && !value::is_nobodys_mail(mail)).then(|| name.trim_end())
+}
+
 /// What stands between the quotes that a text begins with; escapes are part of it.
 fn closed(text: &str) -> &str {
     let mut letters = text.char_indices();
@@ -387,6 +379,6 @@ fn up_to_line(text: &str) -> &str {
     up_to(text, &['\n', '\r', '⟦']).trim_end_matches(['.', ',', ';'])
 }
 
-fn up_to<'t>(text: &'t str, ends: &[char]) -> &'t str {
+pub(super) fn up_to<'t>(text: &'t str, ends: &[char]) -> &'t str {
     &text[..text.find(ends).unwrap_or(text.len())]
 }

@@ -208,6 +208,26 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
     run.end(last).max(scan.floor)
 }
 
+/// In the address of a page numbers are those of anything, but for what has a checksum.
+pub(super) fn in_page(scan: &mut Scan<'_>, at: usize) -> usize {
+    if scan.before(at).is_ascii_alphanumeric()
+        && let Some(end) = iban::at(scan, at)
+    {
+        return end;
+    }
+    let run = Run::at(scan, at);
+    let (last, end) = (run.count - 1, run.end(run.count - 1));
+    let free = !is_word(scan.before(run.start(0))) && !is_word(scan.byte(end));
+    let mut around = Context::new(run.start(0), run.start(0));
+    if free
+        && (12..=19).contains(&run.total(0, last + 1))
+        && card::at(scan, &run, 0, last + 1, &mut around) == Some(last + 1)
+    {
+        scan.found(run.start(0), end, Kind::Card);
+    }
+    end
+}
+
 /// A short number may begin a hardware address.
 fn after_short(scan: &mut Scan<'_>, run: &Run) -> usize {
     let end = run.end(0);

@@ -42,6 +42,59 @@ fn addresses_of_pages_lose_the_punctuation_around() {
 }
 
 #[test]
+fn what_stands_in_the_address_of_a_page_is_read() {
+    let kinds = Kinds::all().without(Kind::Url).without(Kind::Ip);
+    let check = |text: &str, expected: &[(Kind, &str)]| {
+        let found = resolve(text, scan(text, kinds, Place::Text, Vec::new()).found);
+        let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    let card = "4532276644577020";
+    check(
+        &format!("https://x.example/pay?card={card}&ok=1"),
+        &[(Kind::Card, card)],
+    );
+    check(&format!("https://x.example/cards/{card}"), &[(Kind::Card, card)]);
+    let mail = "ann.lee@mail.example";
+    check(&format!("https://x.example/users/{mail}/edit"), &[(Kind::Email, mail)]);
+    check(&format!("https://x.example/?to={mail}&n=2"), &[(Kind::Email, mail)]);
+    check(
+        "https://x.example/?phone=5550199&name=Ann&zip=90210",
+        &[(Kind::Phone, "5550199"), (Kind::Name, "Ann")],
+    );
+    for text in [
+        "https://medium.com/@ann.lee/p https://unpkg.com/react@18.2.0/umd/react.js https://cdn.example/vue@next.min.js",
+        "https://x.example/1763112345000200/p?id=1234567890123456&t=1763112345&tel=1 ssh://git@github.com/a/b.git",
+        "https://x.example/?city=Berlin&company=Acme&page=2&name=react",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
+fn a_name_behind_an_assignment_is_hidden_whole() {
+    let check = |text: &str, expected: &[&str]| {
+        let found = resolve(text, scan(text, Kinds::all(), Place::Text, Vec::new()).found);
+        let names = found.iter().filter(|one| matches!(one.kind, Kind::Name | Kind::Place));
+        let found: Vec<_> = names.map(|one| &text[one.start..one.end]).collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    check("name=Ann Miller", &["Ann Miller"]);
+    check("INFO customer=Ann de Miller id=4", &["Ann de Miller"]);
+    check("name=Xyzzy Miller email=a@b.example", &["Xyzzy Miller"]);
+    check("name=Ann plan=Pro", &["Ann"]);
+    check("Author: Xyzzy Plugh <xyzzy@example.com>", &["Xyzzy Plugh"]);
+    check(
+        "name=React Native version=0.7\nname=Visual Studio\nname=Baker Street Books phone=5550199",
+        &[],
+    );
+    check(
+        "Author: dependabot[bot] <49699333+dependabot[bot]@users.noreply.example.com>",
+        &[],
+    );
+}
+
+#[test]
 fn what_stands_behind_a_point_is_no_card() {
     check("0.4532276644577020", &[]);
     check("[0.4532276644577020,17.4532276644577020]", &[]);
@@ -77,9 +130,21 @@ fn cards_are_found_grouped_in_any_way_and_over_a_line_break() {
         "45322 76644 57702 0",
         "4532 2766\n4457 7020",
         "45322766\n44577020",
+        "4532-2766-\r\n  4457-7020",
+        "4532 27\n66 4457 7020",
+        "4532276644\n577020",
     ] {
         one(&format!("it is {written}, she said"), Kind::Card, written);
     }
+    for alone in [
+        "4532 2766\n4457 7020",
+        "4532276644\n577020",
+        "> 4532 2766 4457\n> 7020\n",
+    ] {
+        let card = alone.trim_matches(['>', ' ', '\n']);
+        one(alone, Kind::Card, card);
+    }
+    check("123\n4532276644\n577020\n456 and 12\n4532 2766\n4457 7020\n13", &[]);
     one("card 453 227 664 457 702 0", Kind::Card, "453 227 664 457 702 0");
     check("it is 453 227 664 457 702 0 then", &[]);
     check("4532\n2766\n4457\n7020 and 4532 2766\n4457 7021", &[]);

@@ -1,7 +1,8 @@
 //! Answers of tools about things and people, each value labelled: what must be hidden, and what must stay.
 //!
-//! `testdata/answers.jsonl` has one answer a line: `answer` is JSON or a text, `hide` the pointers of what must go (of a text, the
-//! stretches), `either` those of what may go or stay. All else must stay.
+//! A file has one answer a line: `answer` is JSON or a text, `hide` the pointers of what must go (of a text, the stretches), `either`
+//! those of what may go or stay. All else must stay. The answers of the first were written along with the rules, those of the second
+//! before anybody looked at what the rules make of them.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,14 @@ use ringfence_hygiene::{Detector, Hints, Kinds, Names, Secrets, Settings};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The labelled answers.
-const ANSWERS: &str = include_str!("../../testdata/answers.jsonl");
+/// The labelled answers, by how they were written.
+const SETS: [(&str, &str); 2] = [
+    ("labelled answers", include_str!("../../testdata/answers.jsonl")),
+    (
+        "answers labelled before the rules saw them",
+        include_str!("../../testdata/answers-written-first.jsonl"),
+    ),
+];
 
 /// An answer with its labels.
 #[derive(Debug, Deserialize)]
@@ -61,12 +68,20 @@ impl Tally {
     }
 }
 
-/// The labelled answers.
+/// The labelled answers, a set at a time, with its name.
+pub fn sets() -> Result<Vec<(&'static str, Vec<Answer>)>> {
+    let read = |(name, lines): (&'static str, &str)| {
+        let lines = lines.lines().enumerate().map(|(index, line)| {
+            serde_json::from_str(line).with_context(|| format!("answer {} of the {name} cannot be read", index + 1))
+        });
+        Ok((name, lines.collect::<Result<_>>()?))
+    };
+    SETS.into_iter().map(read).collect()
+}
+
+/// All labelled answers.
 pub fn labelled() -> Result<Vec<Answer>> {
-    let lines = ANSWERS.lines().enumerate();
-    let read =
-        |(index, line)| serde_json::from_str(line).with_context(|| format!("answer {} cannot be read", index + 1));
-    lines.map(read).collect()
+    Ok(sets()?.into_iter().flat_map(|(_, answers)| answers).collect())
 }
 
 /// A detector of what is looked for where a policy says nothing.
@@ -142,11 +157,9 @@ fn collect(value: &Value, pointer: &mut String, leaves: &mut Vec<(String, String
 /// Of a text every word outside of what must be hidden is a value.
 fn told(detector: &Detector, text: &str, one: &Answer, tally: &mut Tally) {
     let found = detector.find(text);
-    let labels: Vec<(usize, usize)> = one
-        .hide
-        .iter()
-        .filter_map(|label| text.find(label.as_str()).map(|start| (start, start + label.len())))
-        .collect();
+    let place = |label: &String| text.find(label.as_str()).map(|start| (start, start + label.len()));
+    let labels: Vec<(usize, usize)> = one.hide.iter().filter_map(place).collect();
+    let either: Vec<(usize, usize)> = one.either.iter().filter_map(place).collect();
     for (start, end) in &labels {
         tally.hide += 1;
         let hidden = found.iter().any(|one| one.start <= *start && one.end >= *end);
@@ -157,7 +170,7 @@ fn told(detector: &Detector, text: &str, one: &Answer, tally: &mut Tally) {
         let start = word.as_ptr() as usize - text.as_ptr() as usize;
         let end = start + word.len();
         let overlaps = |(from, to): (usize, usize)| from < end && start < to;
-        if labels.iter().any(|label| overlaps(*label)) {
+        if labels.iter().chain(&either).any(|label| overlaps(*label)) {
             continue;
         }
         tally.keep += 1;

@@ -1,0 +1,256 @@
+//! Reads printed structures in one pass, whatever stands around them: what is none after all is left where that shows, and what was
+//! whole in it is kept.
+
+/// Where a value is in the text, without its quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A part of a structure.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    /// Between quotes.
+    Text(Span),
+    Number(Span),
+    List(Vec<Node>),
+    /// A list in round brackets, as Python has for rows: none is the heading of others.
+    Tuple(Vec<Node>),
+    Object(Vec<(Span, Node)>),
+    /// A word, a call, nothing.
+    Other,
+}
+
+/// The most levels that are followed.
+const DEPTH: usize = 64;
+/// The longest key and the longest call.
+const KEY: usize = 64;
+const CALL: usize = 256;
+
+/// A structure that is open.
+struct Frame {
+    node: Node,
+    closes: u8,
+    key: Option<Span>,
+    /// Whether a value stands there that a comma must follow.
+    done: bool,
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    open: Vec<Frame>,
+    roots: Vec<Node>,
+}
+
+/// The structures in a text; one that the end of the text cuts is one too.
+pub(super) fn structures(text: &str) -> Vec<Node> {
+    let mut parser = Parser {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        open: Vec::new(),
+        roots: Vec::new(),
+    };
+    while let Some(byte) = parser.next() {
+        if parser.step(byte).is_none() {
+            parser.leave();
+        }
+    }
+    while parser.open.len() > 1 {
+        parser.close();
+    }
+    let last = parser.open.pop().map(|frame| frame.node);
+    parser.roots.extend(last);
+    parser.roots
+}
+
+impl Parser<'_> {
+    /// The next byte that counts: outside of structures one that begins one.
+    fn next(&mut self) -> Option<u8> {
+        let rest = self.bytes.get(self.at..)?;
+        let length = if self.open.is_empty() {
+            rest.iter().position(|byte| matches!(byte, b'{' | b'['))?
+        } else {
+            rest.iter().position(|byte| !byte.is_ascii_whitespace())?
+        };
+        self.at += length;
+        self.bytes.get(self.at).copied()
+    }
+
+    fn step(&mut self, byte: u8) -> Option<()> {
+        match byte {
+            b'}' | b']' | b')' if self.open.last()?.closes == byte => {
+                if self.open.last()?.key.is_some() {
+                    return None;
+                }
+                self.at += 1;
+                self.close();
+                Some(())
+            }
+            b',' => {
+                let frame = self.open.last_mut().filter(|frame| frame.done)?;
+                frame.done = false;
+                self.at += 1;
+                Some(())
+            }
+            _ if self.open.last().is_some_and(|frame| frame.done) => None,
+            _ if self.wants_key() => self.key(byte),
+            b'{' | b'[' | b'(' => self.begin(byte),
+            b'"' | b'\'' | b'`' => {
+                let span = self.string(byte)?;
+                self.put(Node::Text(span));
+                Some(())
+            }
+            _ => self.word(),
+        }
+    }
+
+    fn wants_key(&self) -> bool {
+        let frame = self.open.last();
+        frame.is_some_and(|frame| frame.key.is_none() && matches!(frame.node, Node::Object(_)))
+    }
+
+    fn begin(&mut self, byte: u8) -> Option<()> {
+        if self.open.len() >= DEPTH || byte == b'(' && self.open.is_empty() {
+            return None;
+        }
+        let (node, closes) = match byte {
+            b'{' => (Node::Object(Vec::new()), b'}'),
+            b'[' => (Node::List(Vec::new()), b']'),
+            _ => (Node::Tuple(Vec::new()), b')'),
+        };
+        self.open.push(Frame {
+            node,
+            closes,
+            key: None,
+            done: false,
+        });
+        self.at += 1;
+        Some(())
+    }
+
+    /// A key and its colon.
+    fn key(&mut self, byte: u8) -> Option<()> {
+        let span = if matches!(byte, b'"' | b'\'') {
+            self.string(byte)?
+        } else {
+            let name =
+                |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'$' | b'-') || **byte >= 0x80;
+            let length = self.bytes[self.at..].iter().take(KEY).take_while(name).count();
+            let start = self.at;
+            self.at += length;
+            (length > 0).then_some(Span { start, end: self.at })?
+        };
+        let rest = self.bytes.get(self.at..)?;
+        let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        if rest.get(space) != Some(&b':') {
+            return None;
+        }
+        self.at += space + 1;
+        self.open.last_mut()?.key = Some(span);
+        Some(())
+    }
+
+    /// What stands between quotes, on one line.
+    fn string(&mut self, quote: u8) -> Option<Span> {
+        let start = self.at + 1;
+        let mut end = start;
+        loop {
+            match self.bytes.get(end) {
+                Some(b'\\') => end += 2,
+                Some(b'\n') => return None,
+                Some(byte) if *byte != quote => end += 1,
+                // One that the end of the text cuts is one too.
+                Some(_) | None => break,
+            }
+        }
+        let end = end.min(self.bytes.len());
+        self.at = end + 1;
+        Some(Span { start, end })
+    }
+
+    /// A value without quotes; what stands before a bracket or quote only names what follows.
+    fn word(&mut self) -> Option<()> {
+        let start = self.at;
+        let ends = |byte: &u8| {
+            matches!(
+                byte,
+                b',' | b'}' | b']' | b')' | b'{' | b'[' | b'(' | b'\n' | b'"' | b'\'' | b'`'
+            )
+        };
+        let Some(length) = self.bytes[start..].iter().position(ends) else {
+            self.at = self.bytes.len();
+            self.put(Node::Other);
+            return Some(());
+        };
+        let mut end = start + length;
+        if self.bytes[end] == b'(' {
+            let rest = self.bytes[end..].iter().take(CALL);
+            end += rest.take_while(|byte| **byte != b')').count();
+            (self.bytes.get(end) == Some(&b')')).then_some(())?;
+            self.at = end + 1;
+            let after = self.bytes[self.at..].iter().take(2).find(|byte| **byte != b' ');
+            if !matches!(after, Some(b'{' | b'[')) {
+                self.put(Node::Other);
+            }
+            return Some(());
+        }
+        self.at = end;
+        if matches!(self.bytes[end], b'{' | b'[' | b'"' | b'\'' | b'`') {
+            let name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b' ' | b'$');
+            return self.bytes[start..end].iter().all(name).then_some(());
+        }
+        let value = self.text.get(start..end)?.trim_ascii_end();
+        let number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.');
+        let counts = !value.is_empty() && value.bytes().all(number) && value.bytes().any(|byte| byte.is_ascii_digit());
+        self.put(if counts {
+            Node::Number(Span {
+                start,
+                end: start + value.len(),
+            })
+        } else {
+            Node::Other
+        });
+        Some(())
+    }
+
+    /// A value where one was wanted.
+    fn put(&mut self, node: Node) {
+        let Some(frame) = self.open.last_mut() else {
+            self.roots.push(node);
+            return;
+        };
+        frame.done = true;
+        match (&mut frame.node, frame.key.take()) {
+            (Node::List(items) | Node::Tuple(items), _) => items.push(node),
+            (Node::Object(members), Some(key)) => members.push((key, node)),
+            (Node::Object(_) | Node::Text(_) | Node::Number(_) | Node::Other, _) => {}
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(frame) = self.open.pop() {
+            self.put(frame.node);
+        }
+    }
+
+    /// What was taken for structures is none; those that are whole in it are.
+    fn leave(&mut self) {
+        if !matches!(self.bytes.get(self.at), Some(b'{' | b'[')) || self.open.is_empty() {
+            self.at += 1;
+        }
+        for frame in self.open.drain(..) {
+            let whole = |node: &Node| matches!(node, Node::List(_) | Node::Tuple(_) | Node::Object(_));
+            match frame.node {
+                Node::List(items) | Node::Tuple(items) => self.roots.extend(items.into_iter().filter(whole)),
+                Node::Object(members) => self
+                    .roots
+                    .extend(members.into_iter().map(|(_, node)| node).filter(whole)),
+                Node::Text(_) | Node::Number(_) | Node::Other => {}
+            }
+        }
+    }
+}

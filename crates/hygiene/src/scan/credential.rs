@@ -1,0 +1,285 @@
+//! Secrets in running text that a key, a header or an option is given: `DB_PASSWORD=hunter2`, `password: hunter2`,
+//! `Cookie: a=b`, `--password hunter2`. A value must look like one: text speaks of passwords more often than it has any.
+
+mod judge;
+
+use super::label::{Key, Stands, first, note};
+use super::{Scan, around};
+use crate::finding::Evidence;
+use crate::keys::{self, Telling, Whose};
+use crate::kind::Kind;
+use judge::{believable, is_loud, is_password_key, is_shown, is_telling};
+
+/// The longest value that is looked at, and the longest cookie.
+const VALUE: usize = 1024;
+const COOKIE: usize = 8192;
+/// Headers that are known anywhere on a line.
+const HEADERS: [&str; 7] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "set-cookie",
+    "x-api-key",
+    "x-auth-token",
+    "api-key",
+];
+/// Words before the credentials of a request.
+const SCHEMES: [&str; 8] = [
+    "bearer",
+    "basic",
+    "token",
+    "apikey",
+    "digest",
+    "negotiate",
+    "aws4-hmac-sha256",
+    "key",
+];
+
+/// A key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name.
+pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
+    if scan.byte(at + 1) == b':' || scan.before(at) == b':' {
+        return None;
+    }
+    let start = at - word_before(scan, at);
+    let text = scan.text.get(start..at).filter(|text| !text.is_empty())?;
+    let outside = scan.bytes[start.saturating_sub(8)..start].trim_ascii_end();
+    let parted = matches!(outside.last(), Some(b'{' | b',' | b';' | b'&' | b'(' | b'['));
+    let quoted = matches!(scan.before(start), b'"' | b'\'' | b'`');
+    let header = || HEADERS.iter().any(|header| text.eq_ignore_ascii_case(header));
+    let stands = Stands::Within;
+    (parted || quoted || header()).then_some(Key { text, start, stands })
+}
+
+/// How long the word is that ends before a byte.
+fn word_before(scan: &Scan<'_>, at: usize) -> usize {
+    let before = scan.bytes[at.saturating_sub(super::label::LABEL)..at].iter().rev();
+    before
+        .take_while(|byte| super::number::is_word(**byte) || matches!(**byte, b'-' | b'.'))
+        .count()
+}
+
+/// A secret behind a `:`, or a `=` with a space after it.
+pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
+    // `pin::Pin` is a path.
+    if from < scan.given
+        || matches!(scan.byte(from), b':' | b'=')
+        || scan.before(from) == b':' && scan.before(from - 1) == b':'
+    {
+        return;
+    }
+    let last = key.text.rsplit(['-', '_', ' ']).next().unwrap_or_default();
+    let baked = last.eq_ignore_ascii_case("cookie") || last.eq_ignore_ascii_case("cookies");
+    let quote = key.start.checked_sub(1).map(|before| scan.bytes[before]);
+    let quote = quote.filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let line = |most: usize| {
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r') || Some(*byte) == quote;
+        let rest = first(&scan.text[from..], most);
+        let rest = &rest[..rest.as_bytes().iter().position(ends).unwrap_or(rest.len())];
+        // In the text of a program a line may be written as it is typed.
+        let rest = &rest[..rest.find("\\n").unwrap_or(rest.len())];
+        &rest[..rest.find('⟦').unwrap_or(rest.len())]
+    };
+    let short = line(VALUE);
+    // What goes on without a space is followed as far as a cookie.
+    let line = if short.len() + 4 > VALUE && (baked || !short.contains(' ')) {
+        line(COOKIE)
+    } else {
+        short
+    };
+    let part = if last.eq_ignore_ascii_case("authorization") {
+        authorization(line)
+    } else if baked {
+        cookie(line, key.text.len() > last.len())
+    } else {
+        plain(scan, key, telling, (from, line))
+    };
+    if let Some(part) = part {
+        note(scan, from, part, Kind::Secret, Evidence::Key);
+        scan.given = from + part.1;
+    }
+}
+
+/// What follows a scheme, or a word that is a secret by itself.
+fn authorization(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let scheme = words.next()?;
+    if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        let good = words.next().is_none() && is_telling(scheme) && !is_shown(scheme);
+        return good.then(|| span(line, scheme));
+    }
+    let value = words.next()?;
+    if value.contains('=') && value.contains('"') || scheme.starts_with(['A', 'a']) {
+        // Fields, each with a value.
+        return value
+            .contains('=')
+            .then(|| (span(line, value).0, line.trim_end().len()));
+    }
+    let value = value.split(['"', '\'', '`', '\\', ',']).next().unwrap_or_default();
+    let alone = words.next().is_none() || value.len() >= 8 && is_telling(value);
+    let good = alone && value.len() >= 3 && !is_shown(value) && !is_loud(value);
+    good.then(|| span(line, value))
+}
+
+/// The cookies of a request; of an answer the first, whose attributes are no secret.
+fn cookie(line: &str, of_answer: bool) -> Option<(usize, usize)> {
+    const ATTRIBUTES: [&str; 5] = ["samesite", "path", "domain", "max-age", "expires"];
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let mut end = 0;
+    for piece in line.split(';').take(if of_answer { 1 } else { usize::MAX }) {
+        let lead = piece.len() - piece.trim_start().len();
+        let cookie = piece.split_whitespace().next().unwrap_or_default();
+        let (name, value) = cookie.split_once('=').unwrap_or_default();
+        let attribute = ATTRIBUTES.iter().any(|word| name.eq_ignore_ascii_case(word));
+        if name.is_empty() || value.is_empty() || attribute || !name.bytes().all(letter) || is_shown(value) {
+            break;
+        }
+        end = span(line, piece).0 + lead + cookie.len();
+        if lead + cookie.len() < piece.trim_end().len() {
+            break;
+        }
+    }
+    (end > 0).then_some((0, end))
+}
+
+/// One value behind a key, and nothing that goes on as a sentence.
+fn plain(scan: &Scan<'_>, key: &Key<'_>, telling: Telling, (from, line): (usize, &str)) -> Option<(usize, usize)> {
+    let within = key.stands == Stands::Within;
+    let ends = |letter: char| letter.is_whitespace() || within && matches!(letter, ',' | ';' | '}' | ')' | ']' | '&');
+    let token = &line[..line.find(ends).unwrap_or(line.len())];
+    let after = line[token.len()..].trim_start();
+    let value = token.trim_end_matches([',', ';', '.', '"', '\'', '`']);
+    let sentence = !within && !after.is_empty() && value.len() == token.len() && !after.starts_with(['#', '(', '/']);
+    if value.is_empty() || sentence || !believable(value, key, telling) {
+        return None;
+    }
+    if !is_telling(value) {
+        // A word alone is a password where somebody is named on the lines around.
+        let ended = token.len() > value.len();
+        let named = || {
+            matches!(
+                around::lines(scan, from, from + token.len()),
+                Whose::Peoples | Whose::Reached
+            )
+        };
+        let good = !ended && value.len() >= 4 && (is_password_key(key.text) && (is_loud(key.text) || named()));
+        return good.then_some((0, value.len()));
+    }
+    Some((0, value.len()))
+}
+
+/// A secret right behind `key=`.
+pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
+    let before = scan.before(key.start);
+    let query = matches!(before, b'?' | b'&' | b'#' | b';');
+    let call = matches!(before, b'(' | b'[' | b'{') || scan.text[..key.start].ends_with(", ");
+    let environment = is_loud(key.text) && !query && !call;
+    let ends = |letter: char| {
+        letter.is_whitespace()
+            || matches!(letter, '"' | '\'' | '`' | '⟦')
+            || !environment && matches!(letter, '&' | ';' | ',' | ')' | ']' | '}' | '<' | '>')
+            || query && letter == '#'
+    };
+    if from < scan.given {
+        return;
+    }
+    let text = first(&scan.text[from..], COOKIE);
+    let value = &text[..text.find(ends).unwrap_or(text.len())];
+    // A value is looked at once, whatever stands in it.
+    scan.given = from + value.len();
+    let value = if environment {
+        value
+    } else {
+        value.trim_end_matches(['.', '\\'])
+    };
+    if value.is_empty() || !believable(value, key, telling) {
+        return;
+    }
+    let word = value
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-'));
+    let long = value.len() >= 4;
+    let good = if environment {
+        long
+    } else if query {
+        telling.is_sure() && !is_loud(value)
+            || is_telling(value) && value.len() >= 6
+            || value.len() >= 8 && !is_loud(value)
+    } else {
+        is_telling(value) && long || word && value.len() >= 5 && !call && is_password_key(key.text) && !is_loud(value)
+    };
+    if good {
+        note(scan, from, (0, value.len()), Kind::Secret, Evidence::Key);
+    }
+}
+
+/// Options of commands that are given a secret: `--password hunter2`, `-u ann:hunter2`.
+pub(super) fn options(scan: &mut Scan<'_>) {
+    for (at, _) in scan.text.match_indices(" -") {
+        let rest = first(&scan.text[at + 2..], 400);
+        let name_end = rest.find([' ', '=', '\n']).unwrap_or(rest.len());
+        let (name, value) = (&rest[..name_end], &rest[name_end..]);
+        let lead = value.len() - value.trim_start_matches([' ', '=', '"', '\'']).len();
+        let value = &value[lead..];
+        let value = &value[..value.find([' ', '\n', '"', '\'', '`', '\\']).unwrap_or(value.len())];
+        let (from, long) = (at + 2 + name_end + lead, name.strip_prefix('-'));
+        if lead == 0 || value.is_empty() || value.starts_with('-') {
+            continue;
+        }
+        if matches!(name, "u" | "-user" | "-proxy-user" | "U") {
+            if let Some((user, password)) = value.split_once(':')
+                && is_login(scan, at, user, password)
+            {
+                let start = user.len() + 1;
+                note(scan, from, (start, value.len()), Kind::Secret, Evidence::Key);
+            }
+            continue;
+        }
+        let cookie = matches!(name, "b" | "-cookie") && is_client(scan, at);
+        if cookie && let Some(part) = cookie_option(value) {
+            note(scan, from, part, Kind::Secret, Evidence::Key);
+            continue;
+        }
+        let Some(telling) = long.and_then(keys::telling).filter(|one| one.kind == Kind::Secret) else {
+            continue;
+        };
+        let key = Key {
+            text: long.unwrap_or_default(),
+            start: at + 3,
+            stands: Stands::Close,
+        };
+        let good = is_telling(value) && value.len() >= 4 && !is_loud(value) && believable(value, &key, telling);
+        if good {
+            note(scan, from, (0, value.len()), Kind::Secret, Evidence::Key);
+        }
+    }
+}
+
+fn cookie_option(value: &str) -> Option<(usize, usize)> {
+    cookie(value, false)
+}
+
+/// Whether the option of a program that makes requests stands there: elsewhere `-u` is a user's number or a branch.
+fn is_client(scan: &Scan<'_>, at: usize) -> bool {
+    let before = &scan.text[scan.text.floor_char_boundary(at.saturating_sub(512))..at];
+    let command = before.rsplit(['|', ';']).next().unwrap_or_default();
+    let words = ["curl", "wget", "http ", "https ", "xh "];
+    words.iter().any(|word| command.contains(word))
+}
+
+fn is_login(scan: &Scan<'_>, at: usize, user: &str, password: &str) -> bool {
+    let plain = |part: &str| !is_shown(part) && !is_loud(part);
+    !user.is_empty()
+        && password.len() >= 2
+        && plain(password)
+        && !user.starts_with(['$', '<', '{'])
+        && is_client(scan, at)
+}
+
+/// Where a part of a text is in it.
+fn span(text: &str, part: &str) -> (usize, usize) {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    (start, start + part.len())
+}
+
+#[cfg(test)]
+mod tests;

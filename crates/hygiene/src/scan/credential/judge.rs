@@ -1,0 +1,140 @@
+//! Whether a value that a key is given in text looks like a secret, or is a word about one, a piece of a program, a place.
+
+use std::sync::LazyLock;
+
+use super::super::label::{Key, Stands};
+use crate::keys::{Telling, Whose};
+use crate::kind::Kind;
+use crate::lists::Lists;
+use crate::value::{self, Ground};
+
+/// Whether a value under a key of secrets can be one, and is neither code nor a word about it.
+pub(super) fn believable(value: &str, key: &Key<'_>, telling: Telling) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let number = digits == value.len();
+    let several = key.text.ends_with(['s', 'S']);
+    let counted = number && (several || telling.is_vague() || digits < 3 || digits < 4 && is_password_key(key.text));
+    let named = key.text.eq_ignore_ascii_case(value);
+    let unsure = telling.is_vague() && !is_loud(key.text) && key.stands != Stands::Close;
+    let about = !is_telling(value) && speaks_of_secrets(value);
+    let meant = !unsure || value::meant(telling, Whose::Unsaid, value).is_some();
+    !counted
+        && !named
+        && !about
+        && meant
+        && !is_shown(value)
+        && !is_code(value)
+        && !is_path(value)
+        && value::borne_out(value, Kind::Secret, Ground::Key).is_some()
+}
+
+/// Whether a value has more than letters in it, as few words of a text have.
+pub(super) fn is_telling(value: &str) -> bool {
+    value
+        .bytes()
+        .any(|byte| !byte.is_ascii_alphabetic() && !matches!(byte, b'_' | b'-' | b'.'))
+}
+
+/// Whether a value only shows where one goes: `<token>`, `$TOKEN`, `required`, `string`.
+pub(super) fn is_shown(value: &str) -> bool {
+    let plain = value.trim_matches(['!', '?', '*', '&', '"', '\'', '`', ',', ';', '.']);
+    let wrapped =
+        value.starts_with(['<', '{', '[', '%', '*', '…', '\\']) || value.contains("{{") || value.contains("...");
+    let variable = value.strip_prefix('$').is_some_and(|name| {
+        let inner = name.trim_start_matches(['{', '(']);
+        inner.len() < name.len() || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    });
+    let covered = plain.is_empty()
+        || plain
+            .chars()
+            .all(|letter| matches!(letter, '*' | 'x' | 'X' | '•' | '#'));
+    let your = ["your", "my_", "example"].iter().any(|word| {
+        let start = plain.get(..word.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    });
+    wrapped || variable || covered || your || SHOWN.of(plain) != 0
+}
+
+/// Whether a value is a piece of a program: a call, a type, a member.
+fn is_code(value: &str) -> bool {
+    let name = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let called = value.split_once(['(', '[', '<']).is_some_and(|(before, after)| {
+        let closed = after.is_empty() || after.contains([')', ']', '>', '(']);
+        let plain = !before.bytes().any(|byte| byte.is_ascii_digit());
+        (closed || plain)
+            && before
+                .trim_end_matches('!')
+                .split(['.', ':'])
+                .all(|part| part.is_empty() || name(part))
+    });
+    let member = value.contains('.') && value.split('.').all(|part| part.len() > 1 && name(part));
+    let numbers = [
+        "u8", "u16", "u32", "u64", "i32", "i64", "int32", "int64", "uint8", "uint64",
+    ];
+    let typed = numbers.contains(&value.trim_matches('_'));
+    let lent = value.starts_with('&') && value[1..].split("::").all(|part| name(part.trim_start_matches("mut")));
+    called || member && (speaks_of_secrets(value) || value.contains("env")) || typed || lent || value.contains("::")
+}
+
+/// Whether a value is where something lies: `/run/secrets/db`, `./key.pem`, `https://…`, `env:X`.
+fn is_path(value: &str) -> bool {
+    let begins = ["/", "./", "../", "~/", "C:\\"]
+        .iter()
+        .any(|begin| value.starts_with(begin));
+    let letter =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_' | b'~' | b'\\' | b':');
+    let inside = value.trim_start_matches(['.', '~', '/']).contains(['/', '.', '\\']);
+    begins && inside && value.bytes().all(letter) || value.contains("://")
+}
+
+fn speaks_of_secrets(value: &str) -> bool {
+    let small = value.to_ascii_lowercase();
+    ["pass", "pwd", "secret", "token", "key", "credential", "cookie"]
+        .iter()
+        .any(|word| small.contains(word))
+}
+
+/// Keys that people choose the value of.
+pub(super) fn is_password_key(key: &str) -> bool {
+    let small = key.to_ascii_lowercase();
+    ["passw", "pwd", "passphrase", "passcode"]
+        .iter()
+        .any(|word| small.contains(word))
+}
+
+/// Whether a word is written as variables of an environment are.
+pub(super) fn is_loud(word: &str) -> bool {
+    word.len() >= 2
+        && word.bytes().any(|byte| byte.is_ascii_uppercase())
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// Words that stand where a secret would.
+static SHOWN: LazyLock<Lists> = LazyLock::new(|| {
+    Lists::new(&[
+        (
+            1,
+            "string str text bool boolean number int integer any object bytes unknown required optional hidden none",
+        ),
+        (
+            1,
+            "null nil changeme password passwd pass secret token tokens value default empty missing invalid incorrect",
+        ),
+        (
+            1,
+            "expired reset prompt input disabled enabled varchar char plaintext encrypted hashed masked redacted auth",
+        ),
+        (
+            1,
+            "authentication authorization scheme header jwt credentials undefined sha256 sha512 argon2id argon2 uint8array",
+        ),
+    ])
+});

@@ -1,0 +1,151 @@
+//! Secrets that running text gives to a key, a header or an option.
+
+use crate::detector::{Detector, Names, Secrets, Settings};
+use crate::kind::{Kind, Kinds};
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let words = ["email", "phone", "card", "iban", "ssn", "name"];
+    let kinds = words.into_iter().filter_map(Kinds::named);
+    let detector = Detector::new(&Settings {
+        kinds: kinds.fold(Kinds::none(), Kinds::and),
+        names: Names::Keys,
+        secrets: Secrets::Redact,
+        own: Vec::new(),
+    });
+    let found = detector.find(text);
+    let secrets = found.iter().filter(|one| one.kind == Kind::Secret);
+    let secrets: Vec<_> = secrets.map(|one| &text[one.start..one.end]).collect();
+    assert_eq!(secrets, expected, "{text}");
+}
+
+#[test]
+fn fields_and_logins_of_addresses() {
+    for (text, secret) in [
+        ("https://app.example/login?user=x&password=hunter2", "hunter2"),
+        ("GET /api?token=abc123def&x=1", "abc123def"),
+        ("see https://x.example/?api_key=letmein&n=1.", "letmein"),
+        ("https://x.example/cb#access_token=opensesame&state=1", "opensesame"),
+        ("https://bob:hunter2@host.example/x", "hunter2"),
+        ("postgres://bob:hunter2@db/x", "hunter2"),
+        ("redis://:hunter2@cache:6379/0", "hunter2"),
+        ("to https%3A%2F%2Fx.example%2F%3Fpassword%3Dhunter2", "hunter2"),
+    ] {
+        check(text, &[secret]);
+    }
+    check(
+        "https://x.example/?page=2&name=react&sort=asc&key=abc&token=&secret=$TOKEN",
+        &[],
+    );
+    check(
+        "https://x.example/?api_key=YOUR_KEY&password=<password>&token=TOKEN",
+        &[],
+    );
+    check(
+        "https://${USER}:${PASSWORD}@host.example/x ssh://git@github.com/a/b.git",
+        &[],
+    );
+}
+
+#[test]
+fn lines_of_an_environment() {
+    for (text, secret) in [
+        ("PASSWORD=hunter2", "hunter2"),
+        ("DB_PASSWORD=letmein\n", "letmein"),
+        ("export API_KEY=hunter2", "hunter2"),
+        ("env SECRET=open-sesame run", "open-sesame"),
+        ("CLIENT_SECRET=a,b;c&d", "a,b;c&d"),
+        ("GITHUB_TOKEN=abcdef", "abcdef"),
+        ("host=db user=bob password=hunter2 dbname=x", "hunter2"),
+        ("user=bob password=letmein", "letmein"),
+    ] {
+        check(text, &[secret]);
+    }
+    for text in [
+        "PASSWORD=$1\nTOKEN=${TOKEN:-x}\nSECRET=$(cat x)\nAPI_KEY=<your key>\nPASSWORD=changeme\nPASSWORD=PASSWORD",
+        "DB_PASSWORD_FILE=/run/secrets/db GOOGLE_APPLICATION_CREDENTIALS=/etc/gcp/key.json",
+        "connect(user, password=password, token=self.token, secret=get_secret(), api_key=os.environ[\"KEY\"])",
+        "max_tokens=4096 token=4096 credentials=include password=None secret=true",
+        "x.password=y.password; this.token=token; self.secret=secret",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
+fn keys_of_lines_and_brackets() {
+    for (text, secret) in [
+        ("password: hunter2", "hunter2"),
+        ("  db_password: hunter2  # old\n", "hunter2"),
+        ("**Password:** hunter2", "hunter2"),
+        ("{ password: hunter2 }", "hunter2"),
+        ("user: bob, password: hunter2, port: 3", "hunter2"),
+        ("POSTGRES_PASSWORD: pelican", "pelican"),
+        ("username: bob\npassword: letmein\n", "letmein"),
+        ("password = x9kq2m", "x9kq2m"),
+    ] {
+        check(text, &[secret]);
+    }
+    for text in [
+        "password: string;\ntoken: string;\npassword: String,\nsecret: Uint8Array;\npin: u32",
+        "interface Login { email: string; password: string; token?: string; secret: Option<String> }",
+        "const token = getToken();\nconst password = process.env.DB_PASSWORD;\npassword = getpass.getpass()",
+        "password: the one you chose\nPassword: required, at least 12 characters\npassword: 8 to 64 characters",
+        "password: {{ db_password }}\npassword: !vault x\npassword: ${DB_PASSWORD}\npassword: *anchor\npassword: env:DB",
+        "secret: db-credentials\nsecretName: web-tls\ntoken: 4096\npassword: bcrypt\npassword: sha256\nsecret: /run/secrets/x",
+        "passwords: 12000\npin: 13\ncredentials: include\nfetch(url, { credentials: 'include' })",
+        "use std::pin::Pin; Secret::new(text); password: self::Password",
+        "Error: unexpected token: }\nToken: ident\nemail: string\npassword: string",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
+fn headers() {
+    for (text, secret) in [
+        ("Authorization: Bearer abcdef", "abcdef"),
+        ("> Authorization: Basic Ym9iOmh1", "Ym9iOmh1"),
+        ("12:01 sent Authorization: Token 123abc", "123abc"),
+        ("curl -H 'Authorization: Bearer abc' https://x.example", "abc"),
+        ("curl -H \"X-Api-Key: hunter2\" https://x.example", "hunter2"),
+        ("Cookie: a=b; c=d", "a=b; c=d"),
+        ("< Set-Cookie: sid=abc; Path=/; HttpOnly", "sid=abc"),
+        (
+            "Proxy-Authorization: Digest username=\"a\", response=\"1f\"",
+            "username=\"a\", response=\"1f\"",
+        ),
+    ] {
+        check(text, &[secret]);
+    }
+    for text in [
+        "Authorization: every request needs a role\nAuthorization: Bearer token required\nAuthorization: required",
+        "curl -H \"Authorization: Bearer $TOKEN\" https://x\ncurl -H 'Authorization: Bearer <token>' https://x",
+        "Authorization: Basic authentication is off\nAuthorization: Bearer YOUR_TOKEN",
+        "Cookie policy: we use cookies. Cookie: a small file. Cookies: 12\nSet-Cookie: only on login",
+        "Cookie: SameSite=Lax recommended",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
+fn options_of_commands() {
+    for (text, secret) in [
+        ("curl -u bob:hunter2 https://x.example", "hunter2"),
+        ("curl -s --user 'bob:hunter2' https://x.example", "hunter2"),
+        ("curl --cookie \"sid=abc\" https://x.example", "sid=abc"),
+        ("tool --password hunter2 --all", "hunter2"),
+        ("tool --token=abc123 run", "abc123"),
+    ] {
+        check(text, &[secret]);
+    }
+    for text in [
+        "tool login --user USER --password PASSWORD --token TOKEN",
+        "with --password prompts for it; --token-file reads it; --password is required",
+        "docker run -u 1000:1000 -e PASSWORD=$PASSWORD img; git push -u origin main:main",
+        "curl -u user:password https://x\ncurl -u \"$USER:$PASS\" https://x\ncurl -u \"user:<token>\" https://x",
+    ] {
+        check(text, &[]);
+    }
+}
