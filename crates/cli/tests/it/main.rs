@@ -25,6 +25,7 @@ mod programs;
 mod real;
 mod records;
 mod replays;
+mod sdks;
 mod serve;
 mod serving;
 mod setting;
