@@ -32,6 +32,7 @@ mod setting;
 mod sinks;
 mod skill_use;
 mod skills;
+mod times;
 mod token;
 mod tools;
 mod types;
