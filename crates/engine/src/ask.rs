@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence_journal::{Client, ExecutionId, NoEntropy, Principal, SessionId, Text};
 use ringfence_policy::{Ceiling, Draft, ParseError, Policy, RelPath, TooMuch};
 use ringfence_sandbox::BudgetOverrides;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::Engine;
 use crate::refusal::Refusal;
@@ -84,7 +84,7 @@ impl Engine {
     /// The policy and the session of a request.
     pub(crate) async fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), NoSeat> {
         let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
-            let policy = asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?;
+            let policy = timed_policy(&front.ceiling, &front.policy, ask)?;
             if !keeps(&policy) {
                 return Ok((policy, Seat::Alone));
             }
@@ -104,7 +104,7 @@ impl Engine {
             (Some(open), _) => Ok(seat_in(open, front, ask)?),
             (None, Called::Id(id)) => Err(unknown(id).into()),
             (None, Called::Name(name)) => {
-                let policy = asked_policy(&front.ceiling, &front.policy, ask.draft.as_ref())?;
+                let policy = timed_policy(&front.ceiling, &front.policy, ask)?;
                 let open = self.open_new(who, Some(&name), &policy).await?;
                 let base = open.rules.policy();
                 fixed(&base, &policy)?;
@@ -166,10 +166,28 @@ impl Engine {
 /// A place in a session that is open.
 fn seat_in(open: Arc<Open>, front: &Front, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
     let (base, ceiling) = open.rules.standing(&front.ceiling);
+    // Its time is that of the session; more than the ceiling has is refused all the same.
+    timed_policy(&ceiling, &base, ask)?;
     let policy = asked_policy(&ceiling, &base, ask.draft.as_ref())?;
     fixed(&base, &policy)?;
     open.touch();
     Ok((policy, Seat::In(open, base)))
+}
+
+/// What a request says, its `timeout` included: where that is more than the program's time without it, it is a wish for as much,
+/// unless the draft has one of its own.
+fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &Ask) -> Result<Arc<Policy>, Refusal> {
+    let more = ask.timeout.filter(|timeout| *timeout > base.limits().wall);
+    let mut draft = ask.draft.clone().unwrap_or_else(|| json!({}));
+    let proc = draft
+        .as_object_mut()
+        .map(|keys| keys.entry("proc").or_insert_with(|| json!({})));
+    if let (Some(timeout), Some(Value::Object(proc))) = (more, proc) {
+        let wish = || format!("{}ms", timeout.as_millis()).into();
+        proc.entry("wall_timeout").or_insert_with(wish);
+        return asked_policy(ceiling, base, Some(&draft));
+    }
+    asked_policy(ceiling, base, ask.draft.as_ref())
 }
 
 /// The longest draft of a request: it is kept as long as the run, by everybody who waits.

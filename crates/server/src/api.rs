@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::routing::MethodRouter;
 use axum::{Json, Router};
 use http::StatusCode;
@@ -23,6 +23,7 @@ mod events;
 mod files;
 mod live;
 mod outputs;
+mod run_result;
 mod runs;
 mod segment;
 mod sessions;
@@ -130,6 +131,15 @@ fn page<R, T>(mut rows: Vec<R>, limit: u32, id: impl Fn(&R) -> String, view: imp
 fn bad_query(rejection: &QueryRejection) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "api.query", rejection.body_text())
         .hint("`/api/v1/openapi.json` names what each path understands")
+}
+
+/// A body that cannot be read: of another type, or not what the hint says.
+fn bad_body(rejection: &JsonRejection, hint: &'static str) -> Problem {
+    let status = match rejection {
+        JsonRejection::MissingJsonContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    Problem::new(status, "api.body", rejection.body_text()).hint(hint)
 }
 
 fn unread(error: &ReadError) -> Problem {

@@ -37,10 +37,10 @@ pub use face::Face;
 pub(crate) use fault::Fault;
 pub(crate) use run::api_ask;
 
-/// The schemas of what a run is asked with, and of what it answers.
-pub(crate) fn run_schemas() -> Option<(Arc<JsonObject>, Arc<JsonObject>)> {
+/// The schema of what a run is asked with.
+pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
     let tool = tools::all().into_iter().find(|tool| tool.name == tools::RUN)?;
-    Some((tool.input_schema, tool.output_schema?))
+    Some(tool.input_schema)
 }
 
 /// Our own tools as a model is shown them: names, descriptions and input schemas.

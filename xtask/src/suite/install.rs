@@ -109,10 +109,14 @@ const REQUESTS: &str = "requests==2.32.5";
 const PANDAS: &str = "pandas==2.3.3";
 /// Where sandboxes take Python from, the first that there is.
 const PYTHONS: [&str; 2] = ["/usr/bin/python3", "/usr/local/bin/python3"];
+/// The protocol's Python SDK, as a client of our doors, below `target/tools/mcp-python`.
+const SDK: &str = "mcp==2.3.0";
 /// Servers of others that the gateway is tried against, below `target/tools/npm`.
-const SERVERS: [&str; 2] = [
+const SERVERS: [&str; 4] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+    "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
 ];
 
 pub(super) fn run(root: &Path) -> Result<Outcome> {
@@ -155,15 +159,22 @@ fn checkers(tools: &Path) -> Result<()> {
         checks::run(Command::new(python.join("bin/pip")).args(["install", "--quiet", TY]))?;
         mark(&snake, TY)?;
     }
-    let client = tools.join("requests.version");
-    if !marked(&client, REQUESTS) {
-        eprintln!("installing: {REQUESTS}");
-        let mut install = Command::new(python.join("bin/pip"));
-        install.args(["install", "--quiet", "--upgrade", "--target"]);
-        checks::run(install.arg(tools.join("requests")).arg(REQUESTS))?;
-        mark(&client, REQUESTS)?;
-    }
+    packages(&python, &tools.join("requests"), REQUESTS)?;
+    packages(&python, &tools.join("mcp-python"), SDK)?;
     pandas(tools, &python)
+}
+
+/// Packages for the Python that `pip` runs on, in a folder of their own.
+fn packages(python: &Path, folder: &Path, wanted: &str) -> Result<()> {
+    let marker = folder.with_extension("version");
+    if marked(&marker, wanted) {
+        return Ok(());
+    }
+    eprintln!("installing: {wanted}");
+    let mut install = Command::new(python.join("bin/pip"));
+    install.args(["install", "--quiet", "--upgrade", "--target"]);
+    checks::run(install.arg(folder).arg(wanted))?;
+    mark(&marker, wanted)
 }
 
 /// Its parts in C fit one version of Python: that of the sandboxes, which need not be the one that `pip` runs on.

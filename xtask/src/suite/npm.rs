@@ -10,12 +10,14 @@ use anyhow::{Context, Result, ensure};
 
 use super::checks;
 
-/// The protocol's conformance suite and inspector, below `target/tools/mcp`.
-const PROTOCOL: [&str; 2] = [
+/// The protocol's conformance suite, its inspector, and both versions of its TypeScript SDK, below `target/tools/mcp`.
+const PROTOCOL: [&str; 4] = [
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/inspector@2.12.0",
+    "@modelcontextprotocol/sdk@1.32.2",
+    "@modelcontextprotocol/client@2.4.0",
 ];
-/// Both need at least this one.
+/// All of them run on this one.
 const NODE: &str = "22.23.3";
 /// Agents that are one program each, below `target/tools/agents`.
 const AGENTS: [(&str, &str); 2] = [

@@ -1,6 +1,7 @@
 //! Other people's clients at our doors: the protocol's inspector, Claude Code and `OpenCode`, over standard input and output and over
 //! HTTP. The agents talk to a scripted model on this machine.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use ringfence_testkit::front::Served;
@@ -18,11 +19,21 @@ fn arch() -> &'static str {
     }
 }
 
+/// The Node that the protocol's programs run on.
+pub(crate) fn node() -> Option<PathBuf> {
+    tool(&format!("mcp/node_modules/node-linux-{}/bin/node", arch()))
+}
+
 /// Both doors, each with a setting of its own.
 fn doors(act: impl Fn(&Setting, &Door)) {
-    let setting = serving();
+    doors_under(serving, act);
+}
+
+/// Both doors, each with a setting that is made so.
+pub(crate) fn doors_under(make: impl Fn() -> Setting, act: impl Fn(&Setting, &Door)) {
+    let setting = make();
     act(&setting, &Door::Stdio(serve_stdio(&setting)));
-    let setting = serving();
+    let setting = make();
     let (server, secret) = setting.serve_http(&[]);
     act(&setting, &Door::Http(server.url(), secret));
     drop::<Served>(server);
@@ -30,7 +41,7 @@ fn doors(act: impl Fn(&Setting, &Door)) {
 
 /// The inspector's answer to one request.
 fn inspect(setting: &Setting, door: &Door, era: &str, args: &[&str]) -> Option<Done> {
-    let node = tool(&format!("mcp/node_modules/node-linux-{}/bin/node", arch()))?;
+    let node = node()?;
     let script = tool("mcp/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")?;
     let mut inspector = Command::new(node);
     inspector

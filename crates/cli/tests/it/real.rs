@@ -139,3 +139,111 @@ echo, sum, weather = await asyncio.gather(
     let done = run(&setting, "real.py", source);
     check(&setting, &done);
 }
+
+/// A graph that one server keeps in a file, and thoughts that the other counts; or nothing, said aloud.
+fn thinking() -> Option<Setting> {
+    let script = |package: &str| {
+        tool(&format!(
+            "npm/node_modules/@modelcontextprotocol/{package}/dist/index.js"
+        ))
+    };
+    let (memory, thinking) = (script("server-memory")?, script("server-sequential-thinking")?);
+    let setting = Setting::new();
+    let graph = setting.work().join("graph.json");
+    let servers = json!({ "mcpServers": {
+        "memory": { "command": "node", "args": [memory], "env": { "MEMORY_FILE_PATH": graph } },
+        "thinking": { "command": "node", "args": [thinking], "env": { "DISABLE_THOUGHT_LOGGING": "true" } },
+    } });
+    setting.write("servers.json", servers.to_string());
+    let rules = "    - { allow: 'memory.*' }\n    - { allow: 'thinking.*' }\n    - { deny: 'memory.delete_*' }\n";
+    setting.write("policy.yaml", format!("version: 1\ntools:\n  rules:\n{rules}"));
+    Some(setting)
+}
+
+/// What both programs must bring back, and what the server has kept of it.
+fn check_thinking(setting: &Setting, done: &Value) {
+    assert_eq!(done["status"], "completed", "{done:#}");
+    let falcon = json!({ "name": "Falcon", "entityType": "project", "observations": ["is late", "needs chess sets"] });
+    let expected = json!({
+        "made": 2,
+        "added": ["needs chess sets"],
+        "found": [falcon],
+        "relations": [{ "from": "Falcon", "to": "Acme", "relationType": "is built by" }],
+        "thoughts": { "thoughtNumber": 2, "totalThoughts": 2, "nextThoughtNeeded": false, "branches": [], "thoughtHistoryLength": 2 },
+        "wrong": "tool.arguments",
+        "denied": "tool.unknown",
+    });
+    assert_eq!(done["value"], expected, "{done:#}");
+    let kept = fs::read_to_string(setting.work().join("graph.json")).unwrap();
+    assert!(
+        kept.contains("needs chess sets") && kept.contains("is built by"),
+        "{kept}"
+    );
+}
+
+#[test]
+fn a_typescript_program_remembers_and_thinks_with_servers_from_their_packages() {
+    let Some(setting) = thinking() else { return };
+    let source = r#"
+        import { memory, thinking } from "tools";
+        const code = (call: Promise<unknown>) => call.then(() => "ok", error => (error as ToolError).code);
+        const made = await memory.create_entities({ entities: [
+            { name: "Falcon", entityType: "project", observations: ["is late"] },
+            { name: "Acme", entityType: "company", observations: [] },
+        ] });
+        await memory.create_relations({ relations: [{ from: "Falcon", to: "Acme", relationType: "is built by" }] });
+        const added = await memory.add_observations({ observations: [{ entityName: "Falcon", contents: ["needs chess sets"] }] });
+        const first: { thoughtHistoryLength: number } = await thinking.sequentialthinking({
+            thought: "who plays?", nextThoughtNeeded: true, thoughtNumber: 1, totalThoughts: 2,
+        });
+        ({
+            made: made.entities.length,
+            added: added.results[0].addedObservations,
+            found: (await memory.search_nodes({ query: "chess" })).entities,
+            relations: (await memory.read_graph({})).relations,
+            thoughts: await thinking.sequentialthinking({
+                thought: "Falcon", nextThoughtNeeded: false, thoughtNumber: first.thoughtHistoryLength + 1, totalThoughts: 2,
+            }),
+            wrong: await code((memory as any).open_nodes({ names: "Falcon" })),
+            denied: await code((memory as any).delete_entities({ entityNames: ["Falcon"] })),
+        });
+    "#;
+    let done = run(&setting, "think.ts", source);
+    check_thinking(&setting, &done);
+}
+
+#[test]
+fn a_python_program_remembers_and_thinks_with_servers_from_their_packages() {
+    let Some(setting) = thinking() else { return };
+    let source = r#"
+from tools import memory, thinking
+
+async def code(call):
+    try:
+        await call
+    except ToolError as error:
+        return error.code
+    return "ok"
+
+made = await memory.create_entities(entities=[
+    {"name": "Falcon", "entityType": "project", "observations": ["is late"]},
+    {"name": "Acme", "entityType": "company", "observations": []},
+])
+await memory.create_relations(relations=[{"from": "Falcon", "to": "Acme", "relationType": "is built by"}])
+added = await memory.add_observations(observations=[{"entityName": "Falcon", "contents": ["needs chess sets"]}])
+first = await thinking.sequentialthinking(thought="who plays?", nextThoughtNeeded=True, thoughtNumber=1, totalThoughts=2)
+{
+    "made": len(made["entities"]),
+    "added": added["results"][0]["addedObservations"],
+    "found": (await memory.search_nodes(query="chess"))["entities"],
+    "relations": (await memory.read_graph())["relations"],
+    "thoughts": await thinking.sequentialthinking(
+        thought="Falcon", nextThoughtNeeded=False, thoughtNumber=first["thoughtHistoryLength"] + 1, totalThoughts=2,
+    ),
+    "wrong": await code(memory.open_nodes(names="Falcon")),
+    "denied": await code(memory.delete_entities(entityNames=["Falcon"])),
+}
+"#;
+    let done = run(&setting, "think.py", source);
+    check_thinking(&setting, &done);
+}

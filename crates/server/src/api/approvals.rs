@@ -1,8 +1,7 @@
 //! Questions to people: list, show, approve, deny. Operators answer; an agent's access token never does.
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Query, State};
 use axum::routing::{get, post};
 use http::StatusCode;
@@ -12,9 +11,9 @@ use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, Hash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::document::{described, list, one};
+use super::document::{described, list, one, one_of, text};
 use super::segment::Segment;
-use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use super::{Answer, Api, Page, Path, Shared, Which, bad_body, bad_query, page, parsed, unread};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
@@ -22,12 +21,13 @@ use crate::http::problem::Problem;
 const NOTE: usize = 1000;
 
 pub(super) fn paths() -> Vec<Path> {
+    let states = one_of(&["pending", "approved", "denied", "expired", "withdrawn"]);
     vec![
         Path {
             at: "/api/v1/approvals",
             methods: get(all),
             described: json!({
-                "get": list("Questions to people, newest first", "Approval", &["session", "state"]),
+                "get": list("Questions to people, newest first", "Approval", &[("session", text()), ("state", states)]),
             }),
         },
         Path {
@@ -114,7 +114,7 @@ fn previews() -> Value {
 
 /// The schema of a question.
 pub(super) fn schema() -> Value {
-    let text = json!({ "type": "string" });
+    let text = text();
     let time = json!({ "type": "string", "format": "date-time" });
     json!({
         "type": "object",
@@ -222,7 +222,7 @@ struct Taken {
     approval: Shown,
 }
 
-type Given = Result<Bytes, BytesRejection>;
+type Given = Result<Option<Json<Body>>, JsonRejection>;
 
 async fn approve(
     State(api): Shared,
@@ -284,16 +284,17 @@ async fn preview(
     Ok(Json(json!({ "rule": preview.rule, "changes": preview.changes })))
 }
 
+/// Nothing, or an object.
 fn given(body: Given) -> Result<Body, Problem> {
-    let wrong = |message: String| {
-        Problem::new(StatusCode::BAD_REQUEST, "api.body", message)
-            .hint("send nothing, or a JSON object with `note` and `shown`")
-    };
-    let bytes = body.map_err(|rejection| wrong(rejection.body_text()))?;
-    let body: Body = if bytes.is_empty() {
-        Body::default()
-    } else {
-        serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?
+    let body = match body {
+        Ok(Some(Json(body))) => body,
+        Ok(None) => Body::default(),
+        Err(rejection) => {
+            return Err(bad_body(
+                &rejection,
+                "send nothing, or a JSON object with `note` and `shown`",
+            ));
+        }
     };
     if body.note.as_ref().is_some_and(|note| note.chars().count() > NOTE) {
         let message = format!("`note` has more than {NOTE} characters");

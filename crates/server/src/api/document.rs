@@ -4,8 +4,8 @@ use axum::Json;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 
-use super::{Path, paths};
-use crate::mcp::{run_schemas, save_schema};
+use super::{Path, paths, run_result};
+use crate::mcp::{run_schema, save_schema};
 
 pub(super) fn path() -> Path {
     Path {
@@ -80,7 +80,7 @@ pub(super) fn one(summary: &str, schema: &str) -> Value {
 }
 
 /// A method that answers with a page of things.
-pub(super) fn list(summary: &str, schema: &str, filters: &[&str]) -> Value {
+pub(super) fn list(summary: &str, schema: &str, filters: &[(&str, Value)]) -> Value {
     let page = json!({
         "type": "object",
         "required": ["items", "next"],
@@ -97,25 +97,38 @@ pub(super) fn list(summary: &str, schema: &str, filters: &[&str]) -> Value {
     ];
     let filters = filters
         .iter()
-        .map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string" } }));
+        .map(|(name, schema)| json!({ "name": name, "in": "query", "schema": schema }));
     parameters.extend(filters);
     described["parameters"] = Value::Array(parameters);
     described
 }
 
-/// A method that answers with a stream of events.
-pub(super) fn stream(summary: &str) -> Value {
-    json!({
-        "summary": summary,
-        "description": "Server-sent events. `id` is the event's number, `data` a record of the journal as `audit export` prints it.",
-        "parameters": [
-            { "name": "Last-Event-ID", "in": "header", "schema": { "type": "integer" } },
-            { "name": "after", "in": "query", "schema": { "type": "integer" } },
-        ],
-        "responses": {
-            "200": { "description": summary, "content": { "text/event-stream": { "schema": { "type": "string" } } } },
-        },
-    })
+/// A method that answers with a stream of events, which goes on after the one whose id is of this schema.
+pub(super) fn stream(summary: &str, description: &str, id: &Value) -> Value {
+    let mut described = described(summary, "200", &json!(true));
+    described["description"] = description.into();
+    described["parameters"] = json!([
+        { "name": "Last-Event-ID", "in": "header", "schema": id },
+        { "name": "after", "in": "query", "schema": id },
+    ]);
+    described["responses"]["200"]["content"] = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+    described
+}
+
+/// A method that answers with nothing.
+pub(super) fn empty(summary: &str) -> Value {
+    let mut described = described(summary, "204", &json!(true));
+    described["responses"]["204"] = json!({ "description": summary });
+    described
+}
+
+/// What `state` and the like may be.
+pub(super) fn one_of(names: &[&str]) -> Value {
+    json!({ "type": "string", "enum": names })
+}
+
+pub(super) fn text() -> Value {
+    json!({ "type": "string" })
 }
 
 /// What the API takes beyond the tool.
@@ -155,8 +168,9 @@ fn schemas() -> Value {
                 "started": time, "ended": maybe_time,
             },
         },
-        "RunAsk": run_schemas().map(|(ask, _)| with_program_inputs(&ask)),
-        "Run": run_schemas().map(|(_, run)| run),
+        "RunAsk": run_schema().map(|ask| with_program_inputs(&ask)),
+        "Run": run_result::ended(),
+        "RunGoesOn": run_result::going_on(),
         "Approval": super::approvals::schema(),
         "Skill": super::skills::schema(),
         "SkillAsk": save_schema(),

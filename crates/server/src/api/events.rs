@@ -39,17 +39,22 @@ struct From {
     after: Option<u64>,
 }
 
+/// What the stream has.
+const ABOUT: &str =
+    "Server-sent events. `id` is the event's number, `data` a record of the journal as `audit export` prints it.";
+
 pub(super) fn paths() -> Vec<Path> {
+    let id = json!({ "type": "integer", "minimum": 0 });
     vec![
         Path {
             at: "/api/v1/events",
             methods: get(all),
-            described: json!({ "get": stream("Everything that happens from now on, or after `Last-Event-ID`") }),
+            described: json!({ "get": stream("Everything that happens from now on, or after `Last-Event-ID`", ABOUT, &id) }),
         },
         Path {
             at: "/api/v1/sessions/{id}/events",
             methods: get(of_session),
-            described: json!({ "get": stream("What happened in a session from its beginning, and goes on to") }),
+            described: json!({ "get": stream("What happened in a session from its beginning, and goes on to", ABOUT, &id) }),
         },
     ]
 }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use super::document::stream;
 use super::events::{ALIVE, LAST, MOST};
 use super::runs::{failed, gone};
 use super::segment::Segment;
@@ -30,27 +31,17 @@ struct From {
     after: Option<String>,
 }
 
+/// What the stream has.
+const ABOUT: &str = "Server-sent events: `output` with `{stdout, stderr}` in whole lines, `status` with `{status}`, and at last `end` with the run, \
+    or `error` with a problem. The `id` of `output` is where to go on from; it takes nothing from other readers.";
+
 pub(super) fn paths() -> Vec<Path> {
     let summary = "A run as it goes on: what it prints, where it stands, how it ended";
     let id = json!({ "type": "string", "pattern": "^[0-9]+-[0-9]+$" });
     vec![Path {
         at: "/api/v1/runs/{id}/events",
         methods: get(follow),
-        described: json!({ "get": {
-            "summary": summary,
-            "description": "Server-sent events: `output` with `{stdout, stderr}` in whole lines, `status` with `{status}`, and at last `end` with the run, or `error` with a problem. The `id` of `output` is where to go on from; it takes nothing from other readers.",
-            "parameters": [
-                { "name": "Last-Event-ID", "in": "header", "schema": id },
-                { "name": "after", "in": "query", "schema": id },
-            ],
-            "responses": {
-                "200": { "description": summary, "content": { "text/event-stream": { "schema": { "type": "string" } } } },
-                "default": {
-                    "description": "A refusal or a fault",
-                    "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
-                },
-            },
-        } }),
+        described: json!({ "get": stream(summary, ABOUT, &id) }),
     }]
 }
 

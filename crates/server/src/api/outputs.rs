@@ -78,7 +78,8 @@ fn document(kind: OutputKind, summary: &str) -> Value {
     let content = json!({ media_type: { "schema": { "type": "string" } } });
     shown["responses"]["200"]["content"] = content.clone();
     shown["responses"]["206"] = json!({ "description": "The part that `Range` asked for", "content": content });
-    shown["responses"]["416"] = json!({ "description": "The output has no such part" });
+    let range = json!({ "type": "string", "pattern": "^bytes=" });
+    shown["parameters"] = json!([{ "name": "Range", "in": "header", "schema": range }]);
     shown
 }
 
@@ -98,6 +99,9 @@ async fn download(
             .hint("`GET /api/v1/runs/{id}?wait=45` waits for its end")
     })?;
     let mut response = part_of(bytes, headers.get(RANGE));
+    if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
+        return Ok(response);
+    }
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -127,7 +131,9 @@ fn part_of(bytes: Vec<u8>, range: Option<&HeaderValue>) -> Response {
         }
         Ok(_) => Body::from(bytes).into_response(),
         Err(_) => {
-            let mut response = StatusCode::RANGE_NOT_SATISFIABLE.into_response();
+            let message = format!("the output has {total} bytes, and no such part");
+            let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "output.range", message);
+            let mut response = problem.hint("`Content-Range` says how long it is").into_response();
             set_content_range(&mut response, &format!("bytes */{total}"));
             response
         }

@@ -16,9 +16,9 @@ use ringfence_journal::{ExecutionId, Hash, Principal, SessionId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::document::{list, one};
+use super::document::{list, one, text};
 use super::segment::Segment;
-use super::{Answer, Api, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use super::{Answer, Api, Page, Path, Shared, Which, bad_body, bad_query, page, parsed, unread};
 use crate::hint::for_client;
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
@@ -86,7 +86,7 @@ pub(super) fn paths() -> Vec<Path> {
             at: "/api/v1/runs",
             methods: get(all).post(begin),
             described: json!({
-                "get": list("Runs, newest first", "RunRow", &["session"]),
+                "get": list("Runs, newest first", "RunRow", &[("session", text())]),
                 "post": asks(waits(one("Run code: the same as the tool `sandboxed_code_run`", "Run"))),
             }),
         },
@@ -98,15 +98,26 @@ pub(super) fn paths() -> Vec<Path> {
         Path {
             at: "/api/v1/runs/{id}/cancel",
             methods: post(cancel),
-            described: json!({ "post": one("Kill a run; answers with how it ended", "Run") }),
+            described: json!({ "post": goes_on(one("Kill a run; answers with how it ended", "Run")) }),
         },
     ]
 }
 
-fn waits(mut described: Value) -> Value {
+/// One that is waited for: it may go on.
+fn waits(described: Value) -> Value {
+    let mut described = goes_on(described);
     let wait = json!({ "type": "number", "minimum": 0, "maximum": WAIT.as_secs() });
     described["parameters"] =
         json!([{ "name": "wait", "in": "query", "description": "seconds to wait for its end", "schema": wait }]);
+    described
+}
+
+fn goes_on(mut described: Value) -> Value {
+    let schema = json!({ "$ref": "#/components/schemas/RunGoesOn" });
+    described["responses"]["202"] = json!({
+        "description": "It goes on: `GET /api/v1/runs/{id}` asks for it",
+        "content": { "application/json": { "schema": schema } },
+    });
     described
 }
 
@@ -119,7 +130,6 @@ fn asks(mut described: Value) -> Value {
     if let Some(parameters) = described["parameters"].as_array_mut() {
         parameters.push(parameter);
     }
-    described["responses"]["202"] = json!({ "description": "It goes on; `Location` says where to ask for it" });
     described
 }
 
@@ -150,10 +160,8 @@ async fn begin(
     body: Result<Json<JsonObject>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let wait = Patience::of(query, WAIT)?;
-    let Json(given) = body.map_err(|rejection| {
-        Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
-            .hint("send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}")
-    })?;
+    let hint = "send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}";
+    let Json(given) = body.map_err(|rejection| bad_body(&rejection, hint))?;
     let key = key(&headers)?;
     // The same request, whatever the order of its keys.
     let mut asked = Value::Object(given.clone());

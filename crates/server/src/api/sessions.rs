@@ -11,10 +11,10 @@ use ringfence_journal::{Principal, SessionId, SessionState};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::document::{described, list, one};
+use super::document::{described, list, one, one_of, text};
 use super::runs::Row;
 use super::segment::Segment;
-use super::{Answer, MOST, Page, Path, Shared, Which, bad_query, page, parsed, unread};
+use super::{Answer, MOST, Page, Path, Shared, Which, bad_body, bad_query, page, parsed, unread};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
@@ -71,16 +71,14 @@ pub(super) fn paths() -> Vec<Path> {
         Path {
             at: "/api/v1/sessions",
             methods: get(all),
-            described: json!({ "get": list("Sessions, newest first", "Session", &["state"]) }),
+            described: json!({ "get": list("Sessions, newest first", "Session", &[("state", one_of(&["open", "closed", "lost"]))]) }),
         },
         Path {
             at: "/api/v1/sessions/{id}",
             methods: get(show).delete(stop),
             described: json!({
                 "get": one("One session, with its newest runs", "Session"),
-                "delete": described("Stop a session: everything of it dies now", "202", &json!({
-                    "type": "object", "properties": { "session_id": { "type": "string" }, "state": { "type": "string" } },
-                })),
+                "delete": stops(),
             }),
         },
         Path {
@@ -88,25 +86,53 @@ pub(super) fn paths() -> Vec<Path> {
             methods: delete(remove),
             described: json!({
                 "delete": described("Remove the files that a session keeps, and end it; what runs in it is to be stopped first",
-                    "200", &json!({
-                    "type": "object", "properties": { "session_id": { "type": "string" }, "state": { "type": "string" } },
-                })),
+                    "200", &stands()),
             }),
         },
         Path {
             at: "/api/v1/sessions/{id}/policy",
             methods: put(change),
-            described: json!({
-                "put": described("Other rules for a session that runs here: the sections given (`net`, `tools`, `data`, \
-                    `approvals`) replace the session's, under the ceiling; answered when they are in force", "200", &json!({
-                    "type": "object", "properties": {
-                        "session_id": { "type": "string" }, "generation": { "type": "integer" },
-                        "policy": { "type": "object" },
-                    },
-                })),
-            }),
+            described: json!({ "put": changes() }),
         },
     ]
+}
+
+/// Where a session stands after it was stopped or removed.
+fn stands() -> Value {
+    let state = one_of(&["open", "closed", "lost", "stopping"]);
+    json!({ "type": "object", "required": ["session_id", "state"], "properties": { "session_id": text(), "state": state } })
+}
+
+/// What stops a session.
+fn stops() -> Value {
+    let mut stop = described("Stop a session: everything of it dies now", "202", &stands());
+    stop["responses"]["200"] = stop["responses"]["202"].clone();
+    stop["responses"]["200"]["description"] = "It was over already, or nobody had it".into();
+    stop
+}
+
+/// What changes the rules of a session.
+fn changes() -> Value {
+    let summary = "Other rules for a session that runs here: the sections given (`net`, `tools`, `data`, `approvals`) \
+        replace the session's, under the ceiling; answered when they are in force";
+    let changed = json!({
+        "type": "object",
+        "required": ["session_id", "generation", "policy"],
+        "properties": {
+            "session_id": text(),
+            "generation": { "type": "integer" },
+            "policy": { "type": "object", "properties": { "name": text(), "digest": text() } },
+        },
+    });
+    let section = json!({ "type": "object" });
+    let sections = json!({
+        "type": "object",
+        "properties": { "net": section, "tools": section, "data": section, "approvals": section },
+        "additionalProperties": false,
+    });
+    let mut put = described(summary, "200", &changed);
+    put["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": sections } } });
+    put
 }
 
 /// Puts other rules in force, for an operator: what an agent may ask for, it asks for with each run.
@@ -117,10 +143,12 @@ async fn change(
     body: Result<Json<Value>, JsonRejection>,
 ) -> Answer<Value> {
     let session = api.session(caller, parsed(&id)?).await?;
-    let Json(draft) = body.map_err(|rejection| {
-        Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
-            .hint("send a policy's `net` or `tools` as JSON")
-    })?;
+    let hint = "send the sections of a policy that change, as JSON: {\"tools\": {\"default\": \"deny\"}}";
+    let Json(draft) = body.map_err(|rejection| bad_body(&rejection, hint))?;
+    if !draft.is_object() {
+        let message = "the change: expected keys with values";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy.parse", message).hint(hint));
+    }
     match api.engine.change_rules(session.id, &draft).await {
         Ok(changed) => Ok(Json(json!({
             "session_id": session.id,

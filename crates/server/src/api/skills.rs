@@ -12,9 +12,9 @@ use ringfence_journal::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::document::{described, list, one};
+use super::document::{empty, list, one, text};
 use super::segment::Segment;
-use super::{Answer, Api, MOST, PAGE, Page, Path, Shared, bad_query};
+use super::{Answer, Api, MOST, PAGE, Page, Path, Shared, bad_body, bad_query};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 use crate::mcp::{Fault, skills};
@@ -51,7 +51,7 @@ pub(super) fn paths() -> Vec<Path> {
     );
     let schema = json!({ "$ref": "#/components/schemas/SkillAsk" });
     save["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
-    let mut remove = described("Remove a skill with all its versions", "204", &json!({}));
+    let mut remove = empty("Remove a skill with all its versions");
     remove["parameters"] = json!([
         { "name": "scope", "in": "query", "schema": { "enum": ["user", "team", "session"] } },
         { "name": "session_id", "in": "query", "schema": { "type": "string" } },
@@ -63,7 +63,7 @@ pub(super) fn paths() -> Vec<Path> {
             at: "/api/v1/skills",
             methods: get(all).post(save_one),
             described: json!({
-                "get": list("The skills that the caller can use, by name", "Skill", &["query", "session_id"]),
+                "get": list("The skills that the caller can use, by name", "Skill", &[("query", text()), ("session_id", text())]),
                 "post": save,
             }),
         },
@@ -77,7 +77,7 @@ pub(super) fn paths() -> Vec<Path> {
 
 /// What the document says of a skill.
 pub(super) fn schema() -> Value {
-    let text = json!({ "type": "string" });
+    let text = text();
     json!({
         "type": "object",
         "required": ["name", "call", "description", "language", "scope", "version", "tools", "saved"],
@@ -136,10 +136,8 @@ async fn save_one(
     Extension(caller): Extension<Caller>,
     body: Result<Json<serde_json::Map<String, Value>>, JsonRejection>,
 ) -> Answer<SkillView> {
-    let Json(mut given) = body.map_err(|rejection| {
-        Problem::new(StatusCode::BAD_REQUEST, "api.body", rejection.body_text())
-            .hint("send what the tool `save_skill` takes, as JSON")
-    })?;
+    let hint = "send what the tool `save_skill` takes, as a JSON object";
+    let Json(mut given) = body.map_err(|rejection| bad_body(&rejection, hint))?;
     let is_team = given.get("scope").is_some_and(|scope| scope == "team");
     if is_team {
         for_operators(caller)?;

@@ -132,6 +132,14 @@ fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
 pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
     let mut given = Arguments::new(Some(given), tools::API_RUN_TAKES)?;
     let args = given.texts("args")?.unwrap_or_default();
+    if args.iter().any(|arg| arg.contains('\0')) {
+        let message = "`args`: an argument of a program cannot have a NUL in it";
+        return Err(Fault::new(
+            "arguments.invalid",
+            message,
+            "give it in `stdin` or in `files`",
+        ));
+    }
     let stdin = given.text("stdin")?;
     let env = given.any("env");
     let ask = ask_from(given)?;

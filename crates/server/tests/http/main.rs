@@ -5,6 +5,7 @@
 mod access;
 mod api;
 mod approvals;
+mod contract;
 mod ending;
 mod events;
 mod greed;

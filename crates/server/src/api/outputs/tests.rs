@@ -27,9 +27,11 @@ async fn a_range_of_bytes_is_a_part_and_anything_else_is_all_of_it() {
 
 #[tokio::test]
 async fn a_part_that_is_not_there_is_refused_with_the_length() {
-    let (status, place, _) = asked("bytes=10-").await;
+    let (status, place, body) = asked("bytes=10-").await;
     assert_eq!(
         (status, place.as_deref()),
         (StatusCode::RANGE_NOT_SATISFIABLE, Some("bytes */10"))
     );
+    let problem: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problem["code"], "output.range");
 }

@@ -1,0 +1,93 @@
+//! A run's `timeout` and the operator's ceiling: the same answer at every door.
+
+use ringfence_testkit::front::{Era, Http, Stdio, structured};
+use serde_json::{Value, json};
+
+use crate::serving::serving;
+use crate::setting::Setting;
+
+/// What each door says of more time than the ceiling has.
+#[track_caller]
+fn check_refused(door: &str, execution: &Value) {
+    let error = &execution["error"];
+    let facts = json!([execution["status"], error["code"], error["rule"]]);
+    assert_eq!(
+        facts,
+        json!(["refused", "policy.ceiling", "proc.wall_timeout"]),
+        "{door}: {execution:#}"
+    );
+    let said = error["message"].as_str().unwrap();
+    assert!(
+        said.contains("`proc.wall_timeout`") && said.contains("10m") && said.contains("30s"),
+        "{door}: {said}"
+    );
+}
+
+/// Asks for a run at each door of a server of its own.
+fn at_doors(setting: &impl Fn() -> Setting, more: &[&str], ask: &Value, check: impl Fn(&str, &Value)) {
+    let setting = &setting();
+    let mut stdio = Stdio::start(
+        &mut setting.command(&setting.serve_args(&[&["--stdio"], more].concat())),
+        Era::Modern,
+    )
+    .unwrap();
+    let call = json!({ "name": "sandboxed_code_run", "arguments": ask });
+    let answer = stdio.request("tools/call", call.clone()).unwrap();
+    check("stdio", structured(&answer).unwrap());
+    let (server, secret) = setting.serve_http(more);
+    let mut http = Http::start(&server.address, Some(&secret), Era::Legacy).unwrap();
+    check("http", structured(&http.request("tools/call", call).unwrap()).unwrap());
+    let headers = [
+        ("Authorization", format!("Bearer {secret}")),
+        ("Content-Type", "application/json".to_owned()),
+    ];
+    let reply = http
+        .send("POST", "/api/v1/runs", &headers, ask.to_string().as_bytes())
+        .unwrap();
+    check("api", &serde_json::from_slice(&reply.body).unwrap());
+}
+
+#[test]
+fn more_time_than_the_ceiling_has_is_refused_by_its_key_at_every_door() {
+    let ask = json!({ "language": "javascript", "code": "1", "timeout": "10m" });
+    at_doors(&serving, &[], &ask, check_refused);
+    // A session that is open is no way around it.
+    let ask = json!({ "language": "javascript", "code": "1", "timeout": "10m", "session_id": "open" });
+    at_doors(&serving, &[], &ask, check_refused);
+    let setting = serving();
+    // A policy that lies in the folder is a wish as well.
+    setting.write("sandbox.policy.yaml", "proc: { wall_timeout: 10m }\n");
+    setting.write("main.js", "1");
+    check_refused("found", &setting.json(&["run", "main.js", "--json"]));
+    // The user's own word on the command line is none.
+    setting.write("sandbox.policy.yaml", "proc: { mem_limit: 256MiB }\n");
+    let own = setting.json(&["run", "main.js", "--json", "--timeout", "10m"]);
+    assert_eq!(own["status"], "completed", "{own:#}");
+}
+
+#[test]
+fn time_that_the_ceiling_has_is_given_to_the_run_that_asks_for_it() {
+    let hasty = || {
+        let setting = serving();
+        setting.write("policy.yaml", "version: 1\nproc: { wall_timeout: 1s }\n");
+        setting.write("ringfence.yaml", "ceiling: { proc: { wall_timeout: 1m } }\n");
+        setting
+    };
+    let (setting, more) = (&hasty, ["--config", "ringfence.yaml"]);
+    let slow = json!({ "language": "shell", "code": "sleep 1.5; echo done" });
+    at_doors(setting, &more, &slow, |door, execution| {
+        assert_eq!(execution["error"]["code"], "limit.wall", "{door}: {execution:#}");
+    });
+    let mut patient = slow.clone();
+    patient["timeout"] = json!("1m");
+    at_doors(setting, &more, &patient, |door, execution| {
+        assert_eq!(execution["stdout"], "done\n", "{door}: {execution:#}");
+    });
+    // A wish of the draft's own for the program's time is heard, and `timeout` is the time with all that it waits for.
+    let mut both = slow;
+    both["timeout"] = json!("10m");
+    both["sandbox_policy"] = json!({ "proc": { "wall_timeout": "30s" } });
+    at_doors(setting, &more, &both, |door, execution| {
+        assert_eq!(execution["stdout"], "done\n", "{door}: {execution:#}");
+    });
+}
