@@ -1,6 +1,7 @@
 //! An HTTP interface described by an `OpenAPI` document, 3.0 or 3.1: each operation is a tool.
 
 mod read;
+mod style;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::servers::entry::safe;
 use crate::servers::{Document, Interface};
 use crate::talk::said;
 use crate::tree;
+use style::Style;
 
 /// Bytes of a document.
 const DOCUMENT: usize = 16 * 1024 * 1024;
@@ -37,13 +39,21 @@ enum Spot {
     Body,
 }
 
+/// Where an argument goes, what it is called there, and how it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    spot: Spot,
+    called: String,
+    style: Style,
+}
+
 /// One operation.
 #[derive(Debug)]
 struct Operation {
     method: Method,
     path: String,
-    /// Argument to where it goes and what it is called there.
-    spots: BTreeMap<String, (Spot, String)>,
+    /// Argument to where it goes.
+    places: BTreeMap<String, Place>,
 }
 
 /// The interface.
@@ -200,24 +210,21 @@ impl Api {
         let (mut query, mut headers) = (Vec::new(), self.headers.clone());
         let (mut fields, mut whole) = (Map::new(), None);
         for (name, value) in arguments {
-            let Some((spot, called)) = operation.spots.get(&name) else {
+            let Some(Place { spot, called, style }) = operation.places.get(&name) else {
                 return Err(format!("no parameter `{name}`"));
             };
             match spot {
                 Spot::Path => {
-                    let text = plain(&value);
+                    let text = style.text(&value, encode);
                     if text.is_empty() || text == "." || text == ".." {
                         return Err(format!("`{name}` cannot be a part of a path"));
                     }
-                    path = path.replace(&format!("{{{called}}}"), &encode(&text));
+                    path = path.replace(&format!("{{{called}}}"), &text);
                 }
-                Spot::Query => {
-                    let values = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
-                    query.extend(values.iter().map(|value| (called.clone(), plain(value))));
-                }
+                Spot::Query => query.extend(style.pairs(called, &value)),
                 Spot::Header => {
                     let pair = HeaderName::try_from(called.as_str()).ok();
-                    let pair = pair.zip(HeaderValue::from_str(&plain(&value)).ok());
+                    let pair = pair.zip(HeaderValue::from_str(&style.text(&value, str::to_owned)).ok());
                     headers.push(pair.ok_or_else(|| format!("`{name}` cannot be a header"))?);
                 }
                 Spot::Field => _ = fields.insert(called.clone(), value),
@@ -243,11 +250,6 @@ impl Api {
         }
         request.build().map_err(|error| error.without_url().to_string())
     }
-}
-
-/// An argument as a URL or header has it.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// One segment of a path: nothing in it can begin another.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::serving::{Door, serve_stdio, serving};
 use crate::setting::{Done, Setting, finish, tool};
 
-fn arch() -> &'static str {
+pub(crate) fn arch() -> &'static str {
     if std::env::consts::ARCH == "aarch64" {
         "arm64"
     } else {

@@ -20,6 +20,7 @@ mod limits;
 mod login;
 mod mcpsec;
 mod messages;
+mod openapi;
 mod policy;
 mod programs;
 mod real;

@@ -6,7 +6,7 @@ use http::{HeaderName, Method};
 use ringfence_catalog::{Definition, Hints, Listing};
 use serde_json::{Map, Value, json};
 
-use super::{Operation, Spot};
+use super::{Operation, Place, Spot, Style};
 use crate::error::ServerError;
 use crate::talk::Gathered;
 
@@ -85,7 +85,7 @@ fn one(mut shape: Shape<'_>, (path, method): (&str, &str), item: &Value, operati
     if let Some(body) = operation.get("requestBody") {
         shape.body(resolve(document, body));
     }
-    let (input, spots) = shape.finish();
+    let (input, places) = shape.finish();
     let texts = [text("summary"), text("description")];
     let texts: Vec<&str> = texts
         .iter()
@@ -110,7 +110,7 @@ fn one(mut shape: Shape<'_>, (path, method): (&str, &str), item: &Value, operati
     let operation = Operation {
         method: method.to_ascii_uppercase().parse().unwrap_or(Method::GET),
         path: path.to_owned(),
-        spots,
+        places,
     };
     (definition, operation)
 }
@@ -150,7 +150,7 @@ struct Shape<'a> {
     definitions: Definitions<'a>,
     properties: Map<String, Value>,
     required: BTreeSet<String>,
-    spots: BTreeMap<String, (Spot, String)>,
+    places: BTreeMap<String, Place>,
 }
 
 impl<'a> Shape<'a> {
@@ -160,7 +160,7 @@ impl<'a> Shape<'a> {
             definitions: Definitions::new(document),
             properties: Map::new(),
             required: BTreeSet::new(),
-            spots: BTreeMap::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -182,13 +182,15 @@ impl<'a> Shape<'a> {
             return;
         }
         let none = json!({});
-        let mut schema = self.definitions.take(parameter.get("schema").unwrap_or(&none), 0);
+        let given = parameter.get("schema").or_else(|| json_schema(parameter));
+        let mut schema = self.definitions.take(given.unwrap_or(&none), 0);
         let described = parameter.get("description").and_then(Value::as_str);
         if let (Value::Object(schema), Some(text)) = (&mut schema, described) {
             schema.entry("description").or_insert_with(|| text.into());
         }
         let required = spot == Spot::Path || parameter.get("required").and_then(Value::as_bool) == Some(true);
-        self.add(called, spot, schema, required);
+        let style = Style::of(parameter, spot);
+        self.add(called, (spot, style), schema, required);
     }
 
     fn body(&mut self, body: &Value) {
@@ -210,24 +212,28 @@ impl<'a> Shape<'a> {
                 .collect();
             for (name, schema) in properties {
                 let schema = self.definitions.take(schema, 0);
-                self.add(name, Spot::Field, schema, needed && wanted.contains(name.as_str()));
+                self.add(
+                    name,
+                    (Spot::Field, Style::Json),
+                    schema,
+                    needed && wanted.contains(name.as_str()),
+                );
             }
         } else {
             let schema = self.definitions.take(schema, 0);
-            self.add("body", Spot::Body, schema, needed);
+            self.add("body", (Spot::Body, Style::Json), schema, needed);
         }
     }
 
-    fn add(&mut self, called: &str, spot: Spot, schema: Value, required: bool) {
+    fn add(&mut self, called: &str, (spot, style): (Spot, Style), schema: Value, required: bool) {
         let prefix = match spot {
             Spot::Path => "path_",
             Spot::Query => "query_",
             Spot::Header => "header_",
             Spot::Field | Spot::Body => "body_",
         };
-        let again =
-            |known: Option<&(Spot, String)>| known.is_some_and(|(known, name)| *known == spot && name == called);
-        let taken = self.spots.contains_key(called) && !again(self.spots.get(called));
+        let again = |known: Option<&Place>| known.is_some_and(|known| known.spot == spot && known.called == called);
+        let taken = self.places.contains_key(called) && !again(self.places.get(called));
         let name = if taken {
             format!("{prefix}{called}")
         } else {
@@ -237,15 +243,16 @@ impl<'a> Shape<'a> {
             self.required.insert(name.clone());
         }
         self.properties.insert(name.clone(), schema);
-        self.spots.insert(name, (spot, called.to_owned()));
+        let called = called.to_owned();
+        self.places.insert(name, Place { spot, called, style });
     }
 
-    fn finish(self) -> (Value, BTreeMap<String, (Spot, String)>) {
+    fn finish(self) -> (Value, BTreeMap<String, Place>) {
         let mut schema = json!({
             "type": "object", "properties": self.properties, "required": self.required, "additionalProperties": false,
         });
         self.definitions.put(&mut schema);
-        (schema, self.spots)
+        (schema, self.places)
     }
 }
 

@@ -38,7 +38,12 @@ fn an_operation_becomes_one_object_of_arguments() {
         "$defs": {"Item": item},
     });
     assert_eq!(put.input, expected);
-    assert_eq!(operations["put"].spots["query_id"], (Spot::Query, "id".to_owned()));
+    let place = Place {
+        spot: Spot::Query,
+        called: "id".to_owned(),
+        style: Style::Apart,
+    };
+    assert_eq!(operations["put"].places["query_id"], place);
 }
 
 #[test]
@@ -90,4 +95,41 @@ fn requests_go_where_the_document_says_and_only_safely() {
         let found = base(&json!({"servers": servers}), from.as_ref());
         assert_eq!(found.as_ref().map(Url::as_str), expected);
     }
+}
+
+#[test]
+fn lists_and_objects_are_written_in_the_style_of_the_document() {
+    let (list, object) = (json!(["a b", "c,d", 7]), json!({ "from": "x&y", "to": 2 }));
+    let query = |parameter: Value, value: &Value| {
+        let pairs = Style::of(&parameter, Spot::Query).pairs("p", value);
+        let pairs: Vec<String> = pairs.iter().map(|(name, text)| format!("{name}={text}")).collect();
+        pairs.join("&")
+    };
+    for (parameter, value, expected) in [
+        (json!({}), &list, "p=a b&p=c,d&p=7"),
+        (json!({}), &object, "from=x&y&to=2"),
+        (json!({ "explode": false }), &list, "p=a b,c,d,7"),
+        (json!({ "explode": false }), &object, "p=from,x&y,to,2"),
+        (
+            json!({ "style": "pipeDelimited", "explode": false }),
+            &list,
+            "p=a b|c,d|7",
+        ),
+        (json!({ "style": "spaceDelimited" }), &list, "p=a b c,d 7"),
+        (
+            json!({ "style": "deepObject", "explode": true }),
+            &object,
+            "p[from]=x&y&p[to]=2",
+        ),
+        (json!({ "content": {} }), &object, r#"p={"from":"x&y","to":2}"#),
+        (json!({ "style": "deepObject" }), &json!("text"), "p=text"),
+    ] {
+        assert_eq!(query(parameter.clone(), value), expected, "{parameter}");
+    }
+    let path = |parameter: Value, value: &Value| Style::of(&parameter, Spot::Path).text(value, encode);
+    assert_eq!(path(json!({}), &list), "a%20b,c%2Cd,7");
+    assert_eq!(path(json!({}), &object), "from,x%26y,to,2");
+    assert_eq!(path(json!({ "explode": true }), &object), "from=x%26y,to=2");
+    let header = |parameter: Value, value: &Value| Style::of(&parameter, Spot::Header).text(value, str::to_owned);
+    assert_eq!(header(json!({}), &list), "a b,c,d,7");
 }
