@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::kind::Kind;
 use crate::lists::Lists;
 use crate::unseen::is_unseen;
-pub(crate) use whose::Whose;
+pub(crate) use whose::{KeyHint, Whose};
 
 /// What a key says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

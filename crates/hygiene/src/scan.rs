@@ -47,6 +47,8 @@ pub(crate) struct Scan<'t> {
     /// Where the value ends that a key of secrets was given last.
     given: usize,
     long: Vec<(usize, usize)>,
+    /// What the keys say that were met last: each stands beside many others.
+    hints: around::KeyHints,
     out: Vec<Finding>,
 }
 
@@ -99,6 +101,7 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         printed: false,
         given: 0,
         long: Vec::new(),
+        hints: around::KeyHints::default(),
         out,
     };
     let mut at = 0;

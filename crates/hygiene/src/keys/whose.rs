@@ -63,32 +63,89 @@ pub(super) fn sibling(key: &str) -> Option<Sibling> {
     (BESIDE.of(joined) & REACHED != 0).then_some(Sibling::Reached)
 }
 
-impl Whose {
-    /// What holds under a key: `customers`, `files`. Envelopes such as `data` say nothing of their own.
-    pub(crate) fn under(self, key: &str) -> Whose {
-        let Some(words) = Words::of(key) else { return self };
+/// What a key says of whatever stands under it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    People,
+    Things,
+    /// Things, as a rule.
+    Mostly,
+    /// The page of any list, and of any thing's.
+    Item,
+    Nothing,
+}
+
+impl Over {
+    fn of_key(key: &str) -> Over {
+        let Some(words) = Words::of(key) else {
+            return Over::Nothing;
+        };
         let last = words.last();
         let single = last.strip_suffix('s').unwrap_or(last);
         if is(last, PEOPLE) || is(single, PEOPLE) || BESIDE.of(last) & PEOPLES != 0 {
-            return Whose::Peoples;
+            return Over::People;
         }
         match BESIDE.of(single) | BESIDE.of(last) {
-            said if said & KEPT != 0 => Whose::Things,
-            said if said & DONE != 0 || is(single, ROLES) => Whose::Mostly,
-            // The page of any list, and of any thing's.
-            _ if single == "item" && matches!(self, Whose::Unsaid | Whose::Nobodys) => Whose::Mostly,
-            _ => self,
+            said if said & KEPT != 0 => Over::Things,
+            said if said & DONE != 0 || is(single, ROLES) => Over::Mostly,
+            _ if single == "item" => Over::Item,
+            _ => Over::Nothing,
+        }
+    }
+}
+
+/// All that a key says of a `name` beside or under it. It depends on the key alone, so that a scan looks each key up once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyHint {
+    sibling: Option<Sibling>,
+    over: Over,
+    is_name: bool,
+}
+
+impl KeyHint {
+    pub(crate) fn of_key(key: &str) -> KeyHint {
+        KeyHint {
+            sibling: sibling(key),
+            over: Over::of_key(key),
+            is_name: telling(key).is_some_and(|telling| telling.kind == Kind::Name),
+        }
+    }
+}
+
+impl Whose {
+    /// What holds under a key: `customers`, `files`. Envelopes such as `data` say nothing of their own.
+    pub(crate) fn under(self, key: &str) -> Whose {
+        self.under_over(Over::of_key(key))
+    }
+
+    /// The same of a key that was looked up before.
+    pub(crate) fn under_hint(self, key: KeyHint) -> Whose {
+        self.under_over(key.over)
+    }
+
+    fn under_over(self, over: Over) -> Whose {
+        match over {
+            Over::People => Whose::Peoples,
+            Over::Things => Whose::Things,
+            Over::Mostly => Whose::Mostly,
+            Over::Item if matches!(self, Whose::Unsaid | Whose::Nobodys) => Whose::Mostly,
+            Over::Item | Over::Nothing => self,
         }
     }
 
     /// What keys beside a `name` say of it: what only people have outweighs any thing's.
     pub(crate) fn beside<'k>(self, keys: impl Iterator<Item = &'k str>) -> Whose {
+        self.beside_hints(keys.map(KeyHint::of_key))
+    }
+
+    /// The same of keys that were looked up before.
+    pub(crate) fn beside_hints(self, keys: impl Iterator<Item = KeyHint>) -> Whose {
         let (mut reached, mut often, mut thing) = (false, false, false);
         let (mut others, mut named) = (0, false);
         for key in keys {
             others += 1;
-            named |= telling(key).is_some_and(|telling| telling.kind == Kind::Name);
-            match sibling(key) {
+            named |= key.is_name;
+            match key.sibling {
                 Some(Sibling::Person) => return Whose::Peoples,
                 Some(Sibling::Reached) => reached = true,
                 Some(Sibling::Often) => often = true,

@@ -1,12 +1,50 @@
 //! What stands around a key in printed structures: the keys beside it, and those that it stands under.
 
+use std::cell::{Cell, OnceCell};
+
 use super::Scan;
 use super::number::is_word;
-use crate::keys::Whose;
+use crate::keys::{KeyHint, Whose};
 
 /// How far to look, back and ahead, and how many keys are asked.
 const FAR: usize = 320;
 const KEYS: usize = 8;
+
+/// How many keys are remembered: more than stand around any place.
+const HINTS: usize = 1024;
+
+/// What keys of the text say, by where they stand; a slot has the last key that came to it. Hostile text has each key looked up once, and not
+/// once for each of its neighbours.
+#[derive(Default)]
+pub(super) struct KeyHints(OnceCell<Box<[Cell<Option<RememberedKey>>]>>);
+
+#[derive(Clone, Copy)]
+struct RememberedKey {
+    start: usize,
+    length: usize,
+    hint: KeyHint,
+}
+
+impl Scan<'_> {
+    /// What a key says that is a part of the text.
+    fn key_hint(&self, key: &str) -> KeyHint {
+        let start = key.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
+        let slots = self.hints.0.get_or_init(|| vec![Cell::new(None); HINTS].into());
+        let slot = &slots[start % HINTS];
+        match slot.get() {
+            Some(known) if (known.start, known.length) == (start, key.len()) => known.hint,
+            Some(_) | None => {
+                let hint = KeyHint::of_key(key);
+                slot.set(Some(RememberedKey {
+                    start,
+                    length: key.len(),
+                    hint,
+                }));
+                hint
+            }
+        }
+    }
+}
 
 /// What the names in the object around a stretch are names of.
 pub(super) fn whose(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
@@ -32,8 +70,9 @@ pub(super) fn whose(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
             _ => {}
         }
     }
-    let whose = over.into_iter().rev().fold(Whose::Unsaid, Whose::under);
-    whose.beside(beside.into_iter())
+    let over = over.into_iter().rev().map(|key| scan.key_hint(key));
+    let whose = over.fold(Whose::Unsaid, Whose::under_hint);
+    whose.beside_hints(beside.into_iter().map(|key| scan.key_hint(key)))
 }
 
 /// What the labels say that the lines before and after a stretch begin with.
@@ -43,26 +82,24 @@ pub(super) fn lines(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     let before = scan.bytes[lowest..start].split(|byte| *byte == b'\n').rev().skip(1);
     let after = scan.bytes[end..highest].split(|byte| *byte == b'\n').skip(1);
     let labels = before.take(KEYS).chain(after.take(KEYS)).filter_map(label);
-    Whose::Unsaid.beside(labels)
+    Whose::Unsaid.beside_hints(labels.map(|label| scan.key_hint(label)))
 }
 
 /// What the tags say that stand around a stretch.
 pub(super) fn tags(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     let before = &scan.bytes[start.saturating_sub(FAR)..start];
     let after = &scan.bytes[end..scan.bytes.len().min(end + FAR)];
-    let tag = |part: &[u8]| {
+    fn tag(part: &[u8]) -> Option<&str> {
         let length = part.iter().take_while(|byte| is_word(**byte)).count();
-        let name = std::str::from_utf8(&part[..length])
-            .ok()
-            .filter(|name| !name.is_empty());
-        name.map(str::to_owned)
-    };
+        let name = std::str::from_utf8(&part[..length]).ok();
+        name.filter(|name| !name.is_empty())
+    }
     let before = before.rsplit(|byte| *byte == b'<').take(2 * KEYS).filter_map(tag);
     let after = after.split(|byte| *byte == b'<').take(2 * KEYS).filter_map(tag);
-    let tags: Vec<String> = before.chain(after).collect();
-    let over = tags.iter().fold(Whose::Unsaid, |whose, tag| whose.under(tag));
+    let tags: Vec<KeyHint> = before.chain(after).map(|tag| scan.key_hint(tag)).collect();
+    let over = tags.iter().copied().fold(Whose::Unsaid, Whose::under_hint);
     let over = if over == Whose::Peoples { over } else { Whose::Unsaid };
-    over.beside(tags.iter().map(String::as_str))
+    over.beside_hints(tags.into_iter())
 }
 
 /// The label that a line begins with, if it does.
