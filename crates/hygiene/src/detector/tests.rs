@@ -140,12 +140,3 @@ fn hostile_texts_take_time_near_their_length() {
         assert!(took < most, "{piece:?}: {took:?}, {most:?}");
     }
 }
-
-#[test]
-fn what_stands_beside_many_keys_is_looked_up_once() {
-    // A key costs a look into several tables. Asked for each of its 24 neighbours it would take as much time as 24 keys.
-    let keys = 2_000;
-    let crowded = least_time(&"\"name\":".repeat(keys));
-    let alone = least_time(&format!("\"name\":{}\n", " ".repeat(400)).repeat(keys));
-    assert!(crowded < alone * 6, "{crowded:?}, {alone:?}");
-}

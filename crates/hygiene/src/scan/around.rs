@@ -89,17 +89,19 @@ pub(super) fn lines(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
 pub(super) fn tags(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     let before = &scan.bytes[start.saturating_sub(FAR)..start];
     let after = &scan.bytes[end..scan.bytes.len().min(end + FAR)];
-    fn tag(part: &[u8]) -> Option<&str> {
-        let length = part.iter().take_while(|byte| is_word(**byte)).count();
-        let name = std::str::from_utf8(&part[..length]).ok();
-        name.filter(|name| !name.is_empty())
-    }
     let before = before.rsplit(|byte| *byte == b'<').take(2 * KEYS).filter_map(tag);
     let after = after.split(|byte| *byte == b'<').take(2 * KEYS).filter_map(tag);
     let tags: Vec<KeyHint> = before.chain(after).map(|tag| scan.key_hint(tag)).collect();
     let over = tags.iter().copied().fold(Whose::Unsaid, Whose::under_hint);
     let over = if over == Whose::Peoples { over } else { Whose::Unsaid };
     over.beside_hints(tags.into_iter())
+}
+
+/// The name that a tag begins with.
+fn tag(part: &[u8]) -> Option<&str> {
+    let length = part.iter().take_while(|byte| is_word(**byte)).count();
+    let name = std::str::from_utf8(&part[..length]).ok();
+    name.filter(|name| !name.is_empty())
 }
 
 /// The label that a line begins with, if it does.
