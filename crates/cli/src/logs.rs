@@ -4,7 +4,10 @@ use std::io::{self, IsTerminal as _};
 
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::Args;
 use crate::settings::{LogFormat, Settings};
@@ -19,11 +22,27 @@ pub(crate) fn start(args: &Args, settings: &Settings) {
         (false, _) => Level::TRACE,
     };
     let colour = io::stderr().is_terminal() && !settings.plain;
+    // What the library of the protocol says of a lost connection, we say in words of our own.
+    let quiet = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
+    let is_asked = args.words.verbose > 0;
     let builder = fmt().with_writer(io::stderr).with_ansi(colour).with_target(false);
     // Building a filter costs more than a run needs: only who asks for one pays.
     let started = match (&settings.log, settings.log_format) {
-        (None, LogFormat::Text) => builder.with_max_level(level).try_init(),
-        (None, LogFormat::Json) => builder.json().with_max_level(level).try_init(),
+        (None, LogFormat::Text) if is_asked => builder.with_max_level(level).try_init(),
+        (None, LogFormat::Json) if is_asked => builder.json().with_max_level(level).try_init(),
+        (None, LogFormat::Text) => builder
+            .with_max_level(level)
+            .finish()
+            .with(quiet)
+            .try_init()
+            .map_err(Into::into),
+        (None, LogFormat::Json) => builder
+            .json()
+            .with_max_level(level)
+            .finish()
+            .with(quiet)
+            .try_init()
+            .map_err(Into::into),
         (Some(filter), LogFormat::Text) => builder.with_env_filter(EnvFilter::new(filter)).try_init(),
         (Some(filter), LogFormat::Json) => builder.json().with_env_filter(EnvFilter::new(filter)).try_init(),
     };

@@ -230,6 +230,13 @@ pub(crate) fn count(number: u64, one: &str) -> String {
     }
 }
 
+/// A moment to the second, in UTC.
+pub(crate) fn moment(at: impl std::fmt::Display) -> String {
+    let text = at.to_string();
+    let seconds = text.split('.').next().unwrap_or(&text);
+    seconds.trim_end_matches('Z').replace('T', " ")
+}
+
 /// How far away a moment is, in the unit that people would use.
 pub(crate) fn span(moment: impl Into<SystemTime>) -> String {
     let (moment, now) = (moment.into(), SystemTime::now());

@@ -156,7 +156,7 @@ impl PromoteError {
                  `skills save NAME --file PROGRAM` saves a program from a file",
             ),
             PromoteError::Unfinished(_) => Some("wait for its end"),
-            PromoteError::Unfit { .. } => Some("promote a run that completed"),
+            PromoteError::Unfit { .. } => Some("name a run that completed"),
             PromoteError::StandIns => {
                 Some("let the program take such values as its input, run it, and promote that run")
             }

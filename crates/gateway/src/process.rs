@@ -232,7 +232,7 @@ impl Process {
         }
         let how = match ended {
             Some(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => format!("it ended with exit code {code}"),
+                (Some(code), _) => format!("its program ended with exit code {code}"),
                 (None, Some(signal)) => format!("it was killed by signal {signal}"),
                 (None, None) => "it ended".to_owned(),
             },

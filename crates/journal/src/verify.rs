@@ -430,8 +430,9 @@ impl Report {
         let mut words = Vec::new();
         if self.unsigned_records > 0 {
             words.push(format!(
-                "{} records in {} sessions come after the last signed head: whether more followed and were cut off",
-                self.unsigned_records, self.unsigned_sessions
+                "{} in {} after the last signed head: whether more followed and were cut off",
+                count(self.unsigned_records, "record"),
+                count(self.unsigned_sessions, "session")
             ));
         }
         if !self.marked {
@@ -480,6 +481,15 @@ pub fn verify(records: &[Record], heads: &[SignedHead], key: PublicKey, mark: Op
         report.add(check.finish());
     }
     report
+}
+
+/// `1 record`, `2 records`.
+fn count(number: u64, one: &str) -> String {
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{ids, run, store};
 use crate::args::{ApprovalsCommand, ApprovalsList, ApprovalsShow, Approve, Deny, For, Say};
 use crate::fault::{Fault, NOT_HELD};
-use crate::print::{Printer, Style, escape, span};
+use crate::print::{Printer, Style, escape, moment, span};
 use crate::settings::Settings;
 
 mod always;
@@ -132,8 +132,8 @@ fn words(one: &Shown) -> String {
         format!("program    {}, call {}", line(&one.program), one.number),
         format!("session    {} of {}", one.session_id, one.principal),
         format!("execution  {}", one.execution_id),
-        format!("asked      {}", one.asked),
-        format!("expires    {}: no answer means no", one.expires),
+        format!("asked      {}", moment(one.asked)),
+        format!("expires    {}: no answer means no", moment(one.expires)),
         format!("shown      {}", one.shown),
     ];
     if let Some(code) = &one.code {
@@ -181,7 +181,7 @@ fn standing(one: &Shown) -> String {
 
 fn reason(why: AskReason) -> &'static str {
     match why {
-        AskReason::Rule => "it wants a person's yes",
+        AskReason::Rule => "a person must approve",
         AskReason::Drift => "the tool is not what it was when it was pinned",
         AskReason::Unknown => {
             "it was under way when its process died: nobody knows whether it was done; a yes makes it again"

@@ -24,7 +24,7 @@ pub(crate) async fn start(command: ServersCommand, settings: &Settings, printer:
 fn place(server: &Server) -> (&'static str, String) {
     match &server.source {
         Source::Program(program) => match &program.place {
-            Place::Host => ("outside the fence", program.command.clone()),
+            Place::Host => ("on the host", program.command.clone()),
             Place::Sandbox(policy) => ("in a sandbox", format!("{} under `{policy}`", program.command)),
         },
         Source::Remote(remote) => ("remote", remote.url.to_string()),
@@ -90,6 +90,7 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
     changes.say_rest(printer);
     let mut rows = Vec::new();
     let mut failed = false;
+    let width = tested.keys().map(|server| server.chars().count()).max().unwrap_or(0);
     for (server, result) in &tested {
         failed |= result.is_err();
         let era = match upstreams.condition(server) {
@@ -103,13 +104,21 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
             }),
             Ok(status) => printer.line(
                 format!(
-                    "{}  {server}  {}  {era}",
+                    "{}  {server:<width$}  {}  {era}",
                     printer.paint("ok    ", Style::Good),
                     count(status.tools as u64, "tool")
                 )
                 .trim_end(),
             )?,
-            Err(error) => printer.line(&format!("{}  {error}", printer.paint("failed", Style::Bad)))?,
+            Err(error) => {
+                let text = error.to_string();
+                // The name stands before it, as in the other lines.
+                let why = text.strip_prefix(&format!("server `{server}`: ")).unwrap_or(&text);
+                printer.line(&format!(
+                    "{}  {server:<width$}  {why}",
+                    printer.paint("failed", Style::Bad)
+                ))?;
+            }
         }
     }
     desk.leave().await;

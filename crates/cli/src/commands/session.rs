@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{no_session, run, store};
 use crate::args::{List, SessionCommand, StopWhat};
 use crate::fault::{Fault, NOT_HELD, reason};
-use crate::print::{Printer, Style, count, escape};
+use crate::print::{Printer, Style, count, escape, moment};
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::servers::Chosen;
@@ -27,7 +27,7 @@ pub(super) mod workspace;
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 /// The width of what a list says of kept files.
-const WORKSPACE: usize = 24;
+const WORKSPACE: usize = 28;
 /// The width of a program's name.
 const PROGRAM: usize = 20;
 
@@ -86,7 +86,7 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
     } else {
         printer.line(&format!(
             "{:<28}  {:<6}  {:<20}  {:>4}  {:<PROGRAM$}  {:<16}  {:>7}  {:<WORKSPACE$}  POLICY",
-            "ID", "STATE", "OPENED", "RUNS", "LAST PROGRAM", "ITS STATUS", "WAITING", "WORKSPACE"
+            "ID", "STATE", "OPENED", "RUNS", "LAST PROGRAM", "STATUS", "WAITING", "WORKSPACE"
         ))?;
         for session in &sessions {
             printer.line(&row(session, (newest.get(&session.id), waits(session)), printer))?;
@@ -117,13 +117,7 @@ async fn last_runs(store: &Store, sessions: &[Session]) -> Result<HashMap<Sessio
 }
 
 fn row(session: &Session, (last, waiting): (Option<&LastRun>, u64), printer: &Printer) -> String {
-    let opened = session.created.to_string();
-    let opened = opened
-        .split('.')
-        .next()
-        .unwrap_or(&opened)
-        .trim_end_matches('Z')
-        .replace('T', " ");
+    let opened = moment(session.created);
     let style = match session.state {
         SessionState::Open => Style::Good,
         SessionState::Closed => Style::Faint,

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::store;
 use crate::args::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
 use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style};
+use crate::print::{Printer, Style, moment};
 use crate::settings::Settings;
 
 pub(crate) async fn start(command: TokenCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -78,22 +78,14 @@ fn row(token: &AccessToken, printer: &Printer) -> String {
         Some(_) => printer.paint("revoked", Style::Faint),
         None => printer.paint("in use ", Style::Good),
     };
-    let used = token
-        .last_used
-        .map_or_else(|| "never".to_owned(), |at| time(&at.to_string()));
+    let used = token.last_used.map_or_else(|| "never".to_owned(), moment);
     let scope = token.scope.name();
     format!(
         "{}  {scope:<8}  {state}  {:<20}  {used:<20}  {}",
         token.id,
-        time(&token.created.to_string()),
+        moment(token.created),
         token.name
     )
-}
-
-/// A time to the second.
-fn time(text: &str) -> String {
-    let seconds = text.split('.').next().unwrap_or(text);
-    seconds.trim_end_matches('Z').replace('T', " ")
 }
 
 async fn revoke(args: &TokenRevoke, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {

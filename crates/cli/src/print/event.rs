@@ -289,7 +289,7 @@ fn waiting(kind: &Kind) -> String {
 fn call(kind: &Kind) -> String {
     match kind {
         Kind::ServerUsed { server, place } => match place {
-            ServerPlace::Host => format!("`{server}` outside the fence"),
+            ServerPlace::Host => format!("`{server}` on the host, outside of any sandbox"),
             ServerPlace::Sandbox => format!("`{server}` in a sandbox of its own"),
             ServerPlace::Remote => format!("`{server}` behind its URL"),
         },

@@ -26,6 +26,7 @@ mod programs;
 mod real;
 mod records;
 mod replays;
+mod screens;
 mod sdks;
 mod serve;
 mod serving;

@@ -109,7 +109,7 @@ fn a_typescript_program_calls_tools_and_gives_back_only_its_answer() {
     assert!(done["tokens"]["avoided"].as_u64().unwrap() > 50_000, "{done:#}");
     let session = done["session_id"].as_str().unwrap();
     let journal = setting.run(&["audit", "show", session]).stdout;
-    for word in ["server_used", "outside the fence", "call_started", "call_ended"] {
+    for word in ["server_used", "on the host", "call_started", "call_ended"] {
         assert!(journal.contains(word), "{word}: {journal}");
     }
     good(&setting.run(&["audit", "verify"]));
@@ -478,7 +478,7 @@ fn the_catalog_at_the_command_line() {
     let listed = say(&["servers", "list"]);
     assert!(
         listed.stdout.starts_with("NAME ")
-            && listed.stdout.contains("outside the fence")
+            && listed.stdout.contains("on the host")
             && listed.stderr.contains("outside of any sandbox"),
         "{listed:?}"
     );

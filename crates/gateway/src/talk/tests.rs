@@ -34,6 +34,6 @@ async fn a_program_that_ended_before_our_first_word_is_named_with_its_last() {
     let error = Talk::open(opening, lines, footing).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "server `gone`: the connection ended: it ended with exit code 3; its last words:\ncannot begin"
+        "server `gone`: the connection ended: its program ended with exit code 3; its last words:\ncannot begin"
     );
 }

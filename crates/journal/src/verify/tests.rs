@@ -111,7 +111,7 @@ fn an_untouched_journal_is_whole_and_says_what_it_cannot_show() {
     assert!(report.is_ok(), "{report:?}");
     assert_eq!((report.sessions, report.records, report.heads), (3, 15, 5));
     assert_eq!((report.unsigned_records, report.unsigned_sessions), (2, 1));
-    assert!(report.cannot_show()[0].starts_with("2 records in 1 sessions"));
+    assert!(report.cannot_show()[0].starts_with("2 records in 1 session "));
 }
 
 #[test]

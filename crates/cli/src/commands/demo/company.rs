@@ -62,7 +62,7 @@ impl Demo<'_> {
         let title = format!("A TypeScript program that calls some of a tool server's {tools}");
         self.printer.line(&self.printer.paint(&title, Style::Strong))?;
         self.printer
-            .line("  the example server runs outside the fence, its caller in a sandbox made from the policy `demo`")?;
+            .line("  the example server runs on the host, its caller in a sandbox made from the policy `demo`")?;
         self.printer.line("")?;
         let execution = self.run(policy(&[])?, code("overdue.ts", OVERDUE)).await?;
         if let Some(error) = &execution.error {

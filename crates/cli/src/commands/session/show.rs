@@ -11,7 +11,7 @@ use crate::args::Show;
 use crate::commands::{no_session, store};
 use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::event::{by, place};
-use crate::print::{Printer, bytes, count};
+use crate::print::{Printer, bytes, count, moment};
 use crate::settings::Settings;
 
 pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -38,7 +38,10 @@ pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) ->
         })?;
     } else {
         let kept = session.as_ref().and_then(workspace::words);
-        printer.data(&words(&summary, &standing, kept))?;
+        // The same word as in the list.
+        let is_parked = session.as_ref().is_some_and(workspace::is_parked);
+        let state = if is_parked { "kept" } else { summary.state.name() };
+        printer.data(&words(&summary, state, &standing, kept))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -62,10 +65,10 @@ struct Whole {
     workspace: Option<Workspace>,
 }
 
-fn words(summary: &SessionSummary, standing: &Standing, kept: Option<String>) -> String {
+fn words(summary: &SessionSummary, state: &str, standing: &Standing, kept: Option<String>) -> String {
     let mut lines = vec![
         format!("session    {}", summary.session_id),
-        format!("state      {}", summary.state.name()),
+        format!("state      {state}"),
     ];
     let mut add = |name: &str, value: Option<String>| lines.extend(value.map(|value| format!("{name:<10} {value}")));
     add(
@@ -78,10 +81,12 @@ fn words(summary: &SessionSummary, standing: &Standing, kept: Option<String>) ->
     add("owner", summary.principal.map(|owner| owner.to_string()));
     add("backend", summary.backend.as_ref().map(ToString::to_string));
     add("workspace", kept);
-    add("opened", Some(summary.opened.to_string()));
+    add("opened", Some(moment(summary.opened)));
     add(
         "closed",
-        summary.closed.map(|closed| format!("{closed}{}", reason(summary))),
+        summary
+            .closed
+            .map(|closed| format!("{}{}", moment(closed), reason(summary))),
     );
     let by = |held: &[Enforcement]| {
         held.iter()

@@ -5,7 +5,7 @@ use ringfence_store::{Session, Store};
 
 use crate::commands::{ids, run, session_id};
 use crate::fault::Fault;
-use crate::print::{bytes, escape, span};
+use crate::print::{bytes, escape, moment, span};
 
 /// Whether a session is open for the sake of its files alone: no process has it.
 pub(super) fn is_parked(session: &Session) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn brief(session: &Session) -> Option<String> {
     let until = if session.lease.is_some() {
         "in use".to_owned()
     } else {
-        span(workspace.kept_until)
+        format!("{} left", span(workspace.kept_until))
     };
     Some(format!("{name}{}, {until}", bytes(workspace.bytes)))
 }
@@ -35,11 +35,12 @@ pub(super) fn words(session: &Session) -> Option<String> {
         .as_deref()
         .map_or_else(String::new, |name| format!("`{}`, ", escape::text(name)));
     let until = if session.lease.is_some() {
-        format!("in use since {}", workspace.taken)
+        format!("in use since {}", moment(workspace.taken))
     } else {
-        format!("kept until {}", workspace.kept_until)
+        format!("kept until {}", moment(workspace.kept_until))
     };
     let entries = match workspace.files {
+        0 => return Some(format!("{name}empty, {until}")),
         1 => "1 entry".to_owned(),
         files => format!("{files} entries"),
     };

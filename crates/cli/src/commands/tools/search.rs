@@ -58,7 +58,7 @@ fn words(found: &Found, desk: &Desk, printer: &Printer) -> Result<(), Fault> {
                 }
             }
             if !hit.alike.is_empty() {
-                printer.line(&format!("           like it: {}", hit.alike.join(", ")))?;
+                printer.line(&format!("           similar: {}", hit.alike.join(", ")))?;
             }
         }
         if answer.slots.is_empty() && answer.see.is_none() {
