@@ -47,6 +47,7 @@ mod stay;
 mod sweep;
 mod switch;
 mod tidy;
+mod told;
 mod typed;
 mod words;
 mod workspace;
