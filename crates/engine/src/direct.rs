@@ -63,10 +63,8 @@ impl Engine {
 
     /// Begins a call; its result is an execution like any other.
     pub fn begin_call(self: &Arc<Self>, who: Principal, call: ToolCall) -> Result<ExecutionId, RunError> {
-        let front = self.settings.front.as_ref().ok_or(RunError::Closed)?;
-        if self.is_closing() {
-            return Err(RunError::Closed);
-        }
+        let front = self.open_front()?;
+        let place = self.runs.place(who)?;
         let execution = ExecutionId::generate()?;
         let open = self.direct_session(front, who);
         let session = match &open {
@@ -77,7 +75,7 @@ impl Engine {
             Err(_) => self.alone(who, execution, Arc::clone(&front.policy))?,
         };
         let files = self.artifacts(execution);
-        let (run, mut stop) = self.runs.add(execution, session.through(), who, files)?;
+        let (run, mut stop) = self.runs.add(execution, session.through(), (who, place), files);
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             let ends = Ends(run);

@@ -259,11 +259,14 @@ impl Keeper {
         if what == What::Fetch {
             return self.pass.fetch(number, body, self.egress.as_ref()).await.map(Ok);
         }
-        self.pass.look_up()?;
-        let known = self.pass.tape().answer(number, what, body).map_err(Stopped::Diverged)?;
-        if let Some(known) = known {
+        // What was answered before counts, and is answered again whatever the number of them is by now.
+        let allowed = self.pass.look_up();
+        let known = self.pass.tape().answer(number, what, body);
+        if let Ok(Some(known)) = known {
             return Ok(known.clone().map_err(refusal));
         }
+        allowed?;
+        known.map_err(Stopped::Diverged)?;
         let answer = match what {
             What::Search => Box::pin(self.discover.search(body)).await,
             What::Describe => Box::pin(self.discover.describe(body)).await,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use ringfence_gateway::Tape;
 use ringfence_journal::{Event, Kind, Principal, Recorder as _, Status};
 use ringfence_sandbox::{Admission, Again, BudgetRequest, Spec, Stop};
-use ringfence_store::{AdoptError, Recording};
+use ringfence_store::Recording;
 use serde::{Deserialize, Serialize};
 
 use crate::asker::{Asker, Code, unread, until};
@@ -124,12 +124,9 @@ impl Engine {
             until,
         };
         let event = Event::host(session.id, Some(session.execution), kind);
+        // The session stays this process's: others go on with it only when this one is gone.
         self.store.suspend(event, until, attempt.tape.rest()).await?;
-        // Others go on with it only when this process is gone.
-        match self.store.adopt_session(&self.lease, session.id).await {
-            Err(AdoptError::Owned { .. }) => Err(RunError::Left),
-            adopted => Ok(adopted?),
-        }
+        Ok(())
     }
 
     /// Waits without a sandbox until an execution can go on; nothing if somebody ends it first.

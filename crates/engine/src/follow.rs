@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::printed::{OutputCursor, Printed};
 use crate::resume::Taken;
-use crate::runs::{Ending, Progress, Run, WaitError};
+use crate::runs::{Ending, OutputFrom, Progress, Run, WaitError};
+use crate::told::Piece;
 
 /// How often it is looked again for a run that waits for people and that no process has.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a follower hears what is printed at most: each time all of it is cleaned.
+/// How often a follower hears what is printed at most.
 const PACE: Duration = Duration::from_millis(50);
 
 /// What somebody hears who follows a run.
@@ -136,17 +137,12 @@ impl Follower {
             let mut stirs = run.stirs.subscribe();
             let run = Arc::clone(run);
             let progress = run.wait(Duration::ZERO, false).await;
-            let look = printed(&run).after(self.cursor);
-            if look.next != self.cursor {
-                let stdout = self.engine.told(&run, look.stdout).await?;
-                let stderr = self.engine.told(&run, look.stderr).await?;
-                self.cursor = look.next;
+            let end = printed(&run).end_of();
+            if self.cursor.is_before(end) {
+                let Piece { stdout, stderr, next } = self.engine.told(&run, OutputFrom::After(self.cursor)).await?;
+                self.cursor = next;
                 self.rests = Some(Instant::now() + PACE);
-                return Ok(Some(Followed::Output {
-                    stdout,
-                    stderr,
-                    next: look.next,
-                }));
+                return Ok(Some(Followed::Output { stdout, stderr, next }));
             }
             match progress {
                 Progress::Ended(ending) => {

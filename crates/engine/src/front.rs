@@ -3,12 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ringfence_gateway::ScreenError;
-use ringfence_hygiene::{Keep, TextCap};
-use ringfence_journal::{ApprovalId, ExecutionId, Principal, SessionId};
+use ringfence_journal::{ApprovalId, ExecutionId, Principal, SessionId, Status};
 use ringfence_policy::RelPath;
 use ringfence_sandbox::{Language, Stop, known_stdin};
-use ringfence_store::{ApprovalState, Approvals};
+use ringfence_store::{ApprovalState, Approvals, Claim, Promise};
 use tokio::sync::mpsc;
 
 use crate::ask::{Ask, Front, Seat};
@@ -16,13 +14,11 @@ use crate::attempt::{Attempt, Company};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::execution::Execution;
-use crate::printed::News;
 use crate::refusal::Refusal;
 use crate::request::{Input, Out, Reader, RunCode, Source};
 use crate::resume::Taken;
-use crate::runs::{Ear, Ends, OutputFrom, Part, Patience, Progress, Run, WaitError};
+use crate::runs::{Ear, Ends, OutputFrom, Part, Patience, Progress, Run, RunPlace, WaitError};
 use crate::session::{Called, Open, Place, Session};
-use crate::shown::{cleaned, limits};
 use crate::tidy::{Share, throw_away, trash_of};
 use crate::workspace::NoSeat;
 
@@ -34,24 +30,39 @@ impl Engine {
         self.settings.front.as_ref().ok_or(RunError::Closed)
     }
 
-    /// Begins an execution. What is wrong with the request is its result.
+    /// Begins an execution. What is wrong with the request is its result. Its id is written down first: it is found again, whatever
+    /// becomes of this process.
     pub async fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
+        self.open_front()?;
+        let place = self.runs.place(who)?;
         let execution = ExecutionId::generate()?;
-        self.begin_as(execution, who, ask).await?;
+        let claim = Claim {
+            principal: who,
+            execution,
+            key: None,
+        };
+        self.store.claim(&self.lease, claim).await?;
+        Box::pin(self.begin_as(execution, (who, place), ask)).await?;
         Ok(execution)
     }
 
-    /// The same, with this id, which is new.
-    pub(crate) async fn begin_as(
-        self: &Arc<Self>,
-        execution: ExecutionId,
-        who: Principal,
-        ask: Ask,
-    ) -> Result<(), RunError> {
+    /// The door, as long as requests are taken.
+    pub(crate) fn open_front(&self) -> Result<&Front, RunError> {
         let front = self.front()?;
         if self.is_closing() {
             return Err(RunError::Closed);
         }
+        Ok(front)
+    }
+
+    /// Begins a run that was promised under this id.
+    pub(crate) async fn begin_as(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        (who, place): (Principal, RunPlace),
+        ask: Ask,
+    ) -> Result<(), RunError> {
+        let front = self.open_front()?;
         let seat = Box::pin(self.seat(front, who, &ask)).await;
         let (mut session, seat) = match seat {
             Ok((policy, Seat::In(open, base))) => {
@@ -64,7 +75,7 @@ impl Engine {
         };
         session.draft.clone_from(&ask.draft);
         let files = self.artifacts(execution);
-        let (run, stop) = self.runs.add(execution, session.through(), who, files)?;
+        let (run, stop) = self.runs.add(execution, session.through(), (who, place), files);
         let request = request(&session, ask, &run);
         let stop = stop.within(request.timeout);
         self.set_off((run, stop), seat, session, request, Attempt::first());
@@ -143,16 +154,15 @@ impl Engine {
     ) -> Result<Progress, WaitError> {
         let run = match self.runs.find(who, id) {
             Some(run) => run,
-            None => match self.take_up(who, id).await? {
+            None => match Box::pin(self.take_up(who, id)).await? {
                 Taken::Up(run) => run,
                 Taken::Waits(running) => return Ok(Progress::Running(*running)),
             },
         };
         let mut progress = run.wait(at_most, patience == Patience::People).await;
         if let Progress::Running(running) = &mut progress {
-            let look = run.look(from);
-            running.stdout = self.told(&run, look.stdout).await?;
-            running.stderr = self.told(&run, look.stderr).await?;
+            let told = Box::pin(self.told(&run, from)).await?;
+            (running.stdout, running.stderr) = (told.stdout, told.stderr);
             running.approvals = self.inquiries(id).await?;
             let standing = self.store.recording_state(id).await;
             let standing = standing.map_err(|error| WaitError::Unread(error.to_string()))?;
@@ -162,21 +172,6 @@ impl Engine {
             running.waits_behind = turn.filter(|turn| self.runs.here(*turn).is_some());
         }
         Ok(progress)
-    }
-
-    /// What clients may see of what a run printed.
-    pub(crate) async fn told(&self, run: &Run, news: News) -> Result<String, WaitError> {
-        let unread = |error: ScreenError| WaitError::Unread(error.to_string());
-        let (screen, session) = (&run.through.screen, run.through.session);
-        let sight = screen.sight(&run.through.policy()).await.map_err(unread)?;
-        let clean = cleaned(&news.text);
-        // What is cleaned may be shorter.
-        let from = cleaned(news.text.get(..news.from).unwrap_or_default()).len();
-        let seen = screen.show_text((&self.store, session), &sight, &clean, from).await;
-        let shown = seen.map_err(unread)?.shown.unwrap_or_default();
-        let most = sight.rules().bytes.and_then(|bytes| usize::try_from(bytes.get()).ok());
-        let limits = limits(&sight, most.unwrap_or(usize::MAX));
-        Ok(TextCap::clean(&shown, limits, Keep::Ends, None).shown)
     }
 
     /// The questions that an execution of `who` waits for.
@@ -254,13 +249,19 @@ impl Engine {
         file.media_type.clone()
     }
 
-    /// What the journal knows of an execution whose result is not kept here.
+    /// What the store knows of an execution whose result is not kept here.
     pub(crate) async fn no_longer(&self, who: Principal, id: ExecutionId) -> WaitError {
         let unread = |error: ringfence_store::ReadError| WaitError::Unread(error.to_string());
-        let found = match self.store.execution(id).await {
-            Ok(Some(found)) => found,
-            Ok(None) => return WaitError::Unknown(id),
+        // First, for it is gone as soon as the execution is there.
+        let promise = match self.store.promise(id).await {
+            Ok(promise) => promise.filter(|promise| promise.principal == who),
             Err(error) => return unread(error),
+        };
+        let found = match (self.store.execution(id).await, promise) {
+            (Ok(Some(found)), _) => found,
+            (Ok(None), Some(promise)) => return self.never_started(id, promise),
+            (Ok(None), None) => return WaitError::Unknown(id),
+            (Err(error), _) => return unread(error),
         };
         match self.store.session(found.session).await {
             Ok(Some(session)) if session.principal == who => WaitError::Forgotten {
@@ -269,6 +270,18 @@ impl Engine {
             },
             Ok(_) => WaitError::Unknown(id),
             Err(error) => unread(error),
+        }
+    }
+
+    /// What became of an execution that was promised, has not started, and is not here.
+    fn never_started(&self, id: ExecutionId, promise: Promise) -> WaitError {
+        let is_anothers = promise.lease != self.lease.id() && self.store.lives(promise.lease);
+        match promise.status {
+            None if is_anothers => WaitError::Elsewhere(id),
+            status => WaitError::Forgotten {
+                id,
+                status: status.unwrap_or(Status::Lost),
+            },
         }
     }
 

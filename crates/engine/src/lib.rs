@@ -47,6 +47,7 @@ mod stay;
 mod sweep;
 mod switch;
 mod tidy;
+mod told;
 mod typed;
 mod words;
 mod workspace;
@@ -76,6 +77,6 @@ pub use runs::{Ending, OutputFrom, Part, Patience, Progress, Running, WaitError}
 pub use script::ScriptError;
 pub use shown::{Whole, shares};
 pub use sinks::Sink;
-pub use skills::kept::{NewScope, NewSkill, SkillProgram, SkillView, SkillWhole};
+pub use skills::kept::{NewScope, NewSkill, SkillProgram, SkillView, SkillWhole, for_bash};
 pub use skills::schema::{SchemaError, check_schemas};
 pub use words::{Live, Stream};

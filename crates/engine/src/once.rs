@@ -1,16 +1,17 @@
-//! Runs that begin once, however often they are asked for with the same key.
+//! Runs that begin once, however often they are asked for with the same key, and in however many processes.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use ringfence_journal::{ExecutionId, Hash, Principal};
-use ringfence_store::{Claim, Claimed};
+use ringfence_store::{Claim, Claimed, Key};
 use tokio::sync::Mutex;
 
 use crate::ask::Ask;
 use crate::asker::unread;
 use crate::engine::Engine;
 use crate::error::RunError;
+use crate::sweep;
 
 /// Keys that can be looked at side by side.
 const SIDE_BY_SIDE: usize = 64;
@@ -59,27 +60,50 @@ impl Engine {
         key: &str,
         asked: Hash,
     ) -> Result<Once, RunError> {
+        self.open_front()?;
         let _alone = self.keys.of(who, key).lock().await;
+        let execution = ExecutionId::generate()?;
         let claim = Claim {
             principal: who,
-            key: key.to_owned(),
-            asked,
-            execution: ExecutionId::generate()?,
+            execution,
+            key: Some(Key {
+                name: key.to_owned(),
+                asked,
+            }),
         };
-        let execution = claim.execution;
-        let execution = match self.store.claim(claim).await? {
+        let execution = match self.store.claim(&self.lease, claim).await? {
             Claimed::Now => execution,
             Claimed::Otherwise(other) => return Ok(Once::Otherwise(other)),
             Claimed::Before(earlier) if self.began(who, earlier).await? => return Ok(Once::Before(earlier)),
-            // The key was written, and then nothing began: now it does.
+            // It was promised, and then nothing began: now it does.
             Claimed::Before(never) => never,
         };
-        self.begin_as(execution, who, ask).await?;
+        let place = self.runs.place(who)?;
+        Box::pin(self.begin_as(execution, (who, place), ask)).await?;
         Ok(Once::Begun(execution))
     }
 
+    /// Whether somebody began a run that was promised; if not, it is this process's to begin.
     async fn began(&self, who: Principal, execution: ExecutionId) -> Result<bool, RunError> {
-        let is_here = self.runs.find(who, execution).is_some();
-        Ok(is_here || self.store.execution(execution).await.map_err(unread)?.is_some())
+        if self.runs.find(who, execution).is_some() {
+            return Ok(true);
+        }
+        let Some(promise) = self.store.promise(execution).await.map_err(unread)? else {
+            return Ok(self.store.execution(execution).await.map_err(unread)?.is_some());
+        };
+        if promise.status.is_some() {
+            return Ok(true);
+        }
+        if promise.lease == self.lease.id() {
+            // It is not here, and nobody else here looks at its key.
+            return Ok(false);
+        }
+        if self.store.lives(promise.lease) {
+            return Ok(true);
+        }
+        if let Err(error) = sweep::after_the_dead(&self.store).await {
+            tracing::warn!(%error, "what a neighbour left could not be swept");
+        }
+        Ok(!self.store.reclaim(execution, promise.lease, &self.lease).await?)
     }
 }

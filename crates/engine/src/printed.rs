@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use crate::told::Told;
 use crate::words::Stream;
 
 /// How far a reader has read what an execution printed: bytes of each stream.
@@ -10,6 +12,29 @@ use crate::words::Stream;
 pub struct OutputCursor {
     stdout: usize,
     stderr: usize,
+}
+
+impl OutputCursor {
+    pub(crate) fn of(self, stream: Stream) -> usize {
+        match stream {
+            Stream::Stdout => self.stdout,
+            Stream::Stderr => self.stderr,
+        }
+    }
+
+    /// Moves on to a place, and never back.
+    pub(crate) fn advance(&mut self, stream: Stream, to: usize) {
+        let place = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        *place = to.max(*place);
+    }
+
+    /// Whether more was printed than up to here.
+    pub(crate) fn is_before(self, other: OutputCursor) -> bool {
+        self.stdout < other.stdout || self.stderr < other.stderr
+    }
 }
 
 impl fmt::Display for OutputCursor {
@@ -36,28 +61,13 @@ impl FromStr for OutputCursor {
     }
 }
 
-/// What was printed after a place: all of it from the beginning, and where what is new begins.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
-    pub(crate) text: String,
-    pub(crate) from: usize,
-}
-
-/// What one look at the output shows, and from where to look next.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Look {
-    pub(crate) stdout: News,
-    pub(crate) stderr: News,
-    pub(crate) next: OutputCursor,
-}
-
 /// Everything that an execution printed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// What was told to those who ask for what is new.
-    told: OutputCursor,
+    /// What of it was cleaned.
+    told: Arc<tokio::sync::Mutex<Told>>,
     /// Those who still read when it ends.
     followers: usize,
     is_over: bool,
@@ -71,21 +81,29 @@ impl Printed {
         }
     }
 
-    pub(crate) fn after(&self, cursor: OutputCursor) -> Look {
-        let (stdout, out) = self.news(&self.stdout, cursor.stdout);
-        let (stderr, err) = self.news(&self.stderr, cursor.stderr);
-        let next = OutputCursor {
-            stdout: out,
-            stderr: err,
-        };
-        Look { stdout, stderr, next }
+    /// How far it can be told.
+    pub(crate) fn end_of(&self) -> OutputCursor {
+        OutputCursor {
+            stdout: self.tellable(&self.stdout),
+            stderr: self.tellable(&self.stderr),
+        }
     }
 
-    /// What nobody asked for yet.
-    pub(crate) fn untold(&mut self) -> Look {
-        let look = self.after(self.told);
-        self.told = look.next;
-        look
+    /// What was printed from one place to another, as far as it can be told.
+    pub(crate) fn between(&self, stream: Stream, from: usize, to: usize) -> Vec<u8> {
+        let bytes = match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        };
+        bytes
+            .get(from..to.min(self.tellable(bytes)))
+            .unwrap_or_default()
+            .to_vec()
+    }
+
+    /// What of it was cleaned, for whoever tells it.
+    pub(crate) fn told(&self) -> Arc<tokio::sync::Mutex<Told>> {
+        Arc::clone(&self.told)
     }
 
     /// Nothing more is printed: what nobody reads is forgotten.
@@ -107,19 +125,16 @@ impl Printed {
         if self.is_over && self.followers == 0 {
             self.stdout = Vec::new();
             self.stderr = Vec::new();
+            self.told = Arc::default();
         }
     }
 
     /// Whole lines only, until it is over: half a line may be half of what must not be seen.
-    fn news(&self, bytes: &[u8], told: usize) -> (News, usize) {
-        let line = || bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let end = if self.is_over { bytes.len() } else { line() };
-        if end <= told {
-            return (News::default(), told);
+    fn tellable(&self, bytes: &[u8]) -> usize {
+        if self.is_over {
+            return bytes.len();
         }
-        let lossy = |end: usize| String::from_utf8_lossy(bytes.get(..end).unwrap_or_default());
-        let (text, from) = (lossy(end).into_owned(), lossy(told).len());
-        (News { text, from }, end)
+        bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
     }
 }
 

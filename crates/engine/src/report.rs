@@ -5,6 +5,7 @@ use std::path::Path;
 use ringfence_check::Location;
 use ringfence_gateway::Diverged;
 use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
+use ringfence_policy::visible;
 use ringfence_sandbox::{
     Change, Collected, Ended, Language, LeftBehind, Mechanism, NoPlace, SkipCount, SkipReason, Skipped, SpecError,
     Stop, TaskKind,
@@ -325,7 +326,7 @@ pub(crate) fn result(
 pub(crate) fn withheld(collected: &Collected) -> impl Iterator<Item = ViolationReport> {
     let named = collected.withheld.iter().map(|(path, reason)| ViolationReport {
         kind: "file".to_owned(),
-        detail: format!("{path}: {}", reason.why()),
+        detail: format!("{}: {}", quoted(path), reason.why()),
         rule: reason.rule().to_owned(),
     });
     let is_named = |path: &str| collected.withheld.iter().any(|(named, _)| named == path);
@@ -346,10 +347,20 @@ pub(crate) fn left_behind<'a>(
         };
         ViolationReport {
             kind: "file".to_owned(),
-            detail: format!("{}{more} left behind: {}; {}", left.first, reason.why(), reason.hint()),
+            detail: format!(
+                "{}{more} left behind: {}; {}",
+                quoted(&left.first),
+                reason.why(),
+                reason.hint()
+            ),
             rule: reason.rule().to_owned(),
         }
     })
+}
+
+/// A name from inside, alone between its marks: nothing of it passes for our words, and none of its characters is obeyed.
+fn quoted(name: &str) -> String {
+    format!("`{}`", visible(name).replace('`', "\\u{60}"))
 }
 
 /// A run whose files were not copied because others of their names are there did not do what it was asked for.
@@ -360,11 +371,11 @@ pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped,
     let Some((_, left)) = existing.filter(|_| execution.exit_code == 0) else {
         return;
     };
-    let (first, folder) = (&left.first, to.display());
+    let (first, folder) = (quoted(&left.first), to.display());
     let message = match left.count {
-        0 | 1 => format!("`{first}` was not copied: `{folder}` has another file of that name"),
+        0 | 1 => format!("{first} was not copied: `{folder}` has another file of that name"),
         count => format!(
-            "`{first}` and {} more were not copied: `{folder}` has files of those names",
+            "{first} and {} more were not copied: `{folder}` has files of those names",
             count - 1
         ),
     };

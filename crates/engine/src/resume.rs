@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ringfence_gateway::{Past, Screen};
 use ringfence_journal::{
-    ApprovalAnswer, ApprovalId, ApprovalScope, AskReason, ExecutionId, Kind, Principal, SessionId, Status,
+    ApprovalAnswer, ApprovalId, ApprovalScope, AskReason, ExecutionId, Kind, LeaseId, Principal, SessionId, Status,
 };
 use ringfence_policy::{Ceiling, Policy};
 use ringfence_store::{AdoptError, ApprovalState, Approvals, Grounds, Question, RecordingState, Retention};
@@ -30,14 +30,8 @@ const AT_ONCE: u32 = 64;
 /// How often it is looked for those that are ready, whatever is heard.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How long an execution may be between two processes, or between its wait and its going on: it is looked for again after each.
-const HANDED_OVER: [Duration; 5] = [
-    Duration::ZERO,
-    Duration::from_millis(25),
-    Duration::from_millis(75),
-    Duration::from_millis(150),
-    Duration::from_millis(300),
-];
+/// So often it is looked again for an execution that another process got, or lost, in between.
+const LOOKS: usize = 3;
 
 /// How often what nobody wants any more is looked for.
 const SWEEP: Duration = Duration::from_mins(1);
@@ -56,6 +50,16 @@ pub(crate) enum Taken {
     Up(Arc<Run>),
     /// It waits for people.
     Waits(Box<Running>),
+}
+
+/// Where an execution is.
+enum Found {
+    /// It goes on here, or waits.
+    Taken(Taken),
+    /// With a process that is gone.
+    Orphan(LeaseId),
+    /// Somewhere else than a moment ago.
+    Changed,
 }
 
 impl Engine {
@@ -171,6 +175,11 @@ impl Engine {
     pub(crate) async fn resume(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
         // Whoever looks for it meanwhile waits until it is here.
         let _taking = self.taking.lock().await;
+        self.resume_alone(execution).await
+    }
+
+    /// The same for who holds the lock.
+    async fn resume_alone(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
         let standing = self.store.recording_state(execution).await.map_err(unread)?;
         let session = standing.ok_or(RunError::Unkept)?.session;
         self.store.resume(&self.lease, execution).await?;
@@ -393,34 +402,42 @@ impl Engine {
 
     /// An execution that somebody asks for and that is not here: it goes on, if its process died and it can.
     pub(crate) async fn take_up(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Taken, WaitError> {
-        for pause in HANDED_OVER {
-            match self.take_up_left(who, id).await {
-                Err(WaitError::Elsewhere(_)) => {}
-                taken => return taken,
+        for _ in 0..LOOKS {
+            match self.look_for(who, id).await? {
+                Found::Taken(taken) => return Ok(taken),
+                Found::Changed => {}
+                Found::Orphan(lease) => {
+                    // Whoever sweeps after its process has not said yet that it can go on.
+                    self.store.swept_by_others(lease).await;
+                    if let Err(error) = sweep::after_the_dead(&self.store).await {
+                        tracing::warn!(%error, "what a neighbour left could not be swept");
+                    }
+                }
             }
-            // Whoever had it may be dead, or may be about to write that it lets go of it.
-            if let Err(error) = sweep::after_the_dead(&self.store).await {
-                tracing::warn!(%error, "what a neighbour left could not be swept");
-            }
-            tokio::time::sleep(pause).await;
         }
-        self.take_up_left(who, id).await
+        Err(WaitError::Elsewhere(id))
     }
 
-    async fn take_up_left(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Taken, WaitError> {
+    /// Where an execution is: in this process, in the store, or in another process. While this looks, none of this process is on
+    /// its way between the first two.
+    async fn look_for(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Found, WaitError> {
         let unread = |error: ringfence_store::ReadError| WaitError::Unread(error.to_string());
+        let _taking = self.taking.lock().await;
+        if let Some(run) = self.runs.find(who, id) {
+            return Ok(Found::Taken(Taken::Up(run)));
+        }
         let Some(standing) = self.store.recording_state(id).await.map_err(unread)? else {
             return Err(self.no_longer(who, id).await);
         };
         let row = self.store.session(standing.session).await.map_err(unread)?;
-        if row.is_none_or(|row| row.principal != who) {
+        let Some(row) = row.filter(|row| row.principal == who) else {
             return Err(WaitError::Unknown(id));
-        }
+        };
         match (standing.state, standing.spoiled) {
             (RecordingState::Over, _) => Err(self.no_longer(who, id).await),
             (_, Some(why)) => Err(WaitError::Spoiled { id, why }),
-            (RecordingState::Running, None) => self.taken_up(who, id).await.map(Taken::Up),
-            (RecordingState::Waiting, None) => Ok(Taken::Waits(Box::new(Running {
+            (RecordingState::Running, None) => self.owned(id, &row).await,
+            (RecordingState::Waiting, None) => Ok(Found::Taken(Taken::Waits(Box::new(Running {
                 execution_id: id,
                 session_id: standing.session,
                 status: Status::WaitingApproval,
@@ -430,38 +447,51 @@ impl Engine {
                 approvals: self.inquiries(id).await?,
                 unrepeatable: None,
                 waits_behind: None,
-            }))),
-            (RecordingState::Interrupted, None) => match self.resume(id).await {
-                Ok(run) => Ok(Taken::Up(run)),
-                Err(RunError::Adopt(AdoptError::Owned { .. })) => self.taken_up(who, id).await.map(Taken::Up),
+            })))),
+            (RecordingState::Interrupted, None) => match self.resume_alone(id).await {
+                Ok(run) => Ok(Found::Taken(Taken::Up(run))),
+                // Another process was faster.
+                Err(RunError::Adopt(AdoptError::Owned { .. })) => Ok(Found::Changed),
                 Err(error) => Err(cannot_go_on(id, &error)),
             },
         }
     }
 
-    /// An execution that a process goes on with: this one, if it has just begun to.
-    async fn taken_up(&self, who: Principal, id: ExecutionId) -> Result<Arc<Run>, WaitError> {
-        drop(self.taking.lock().await);
-        if let Some(run) = self.runs.find(who, id) {
-            return Ok(run);
-        }
-        match self.store.recording_state(id).await {
-            Ok(Some(standing)) if standing.state == RecordingState::Over => Err(self.no_longer(who, id).await),
-            Ok(_) => Err(WaitError::Elsewhere(id)),
-            Err(error) => Err(WaitError::Unread(error.to_string())),
+    /// An execution that a process goes on with, and that this one does not show.
+    async fn owned(&self, id: ExecutionId, row: &ringfence_store::Session) -> Result<Found, WaitError> {
+        match row.lease {
+            Some(lease) if lease == self.lease.id() => {
+                if !self.runs.under_way(Some(row.id)).is_empty() {
+                    // A skill: who called it shows it.
+                    return Err(WaitError::Elsewhere(id));
+                }
+                // It could not go on, and that could not be written yet.
+                match self.store.leave_unfinished(&self.lease, row.id).await {
+                    Ok(_) => Ok(Found::Changed),
+                    Err(error) => Err(WaitError::Unread(error.to_string())),
+                }
+            }
+            Some(lease) if !self.store.lives(lease) => Ok(Found::Orphan(lease)),
+            Some(_) => Err(WaitError::Elsewhere(id)),
+            // It ended, or was left, since its recording was looked at.
+            None => Ok(Found::Changed),
         }
     }
 
     /// An execution that has no process, to be ended here.
     pub(crate) async fn take_back(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Arc<Run>, WaitError> {
-        match self.take_up(who, id).await? {
-            Taken::Up(run) => Ok(run),
-            Taken::Waits(_) => match self.resume(id).await {
-                Ok(run) => Ok(run),
-                Err(RunError::Adopt(AdoptError::Owned { .. })) => self.taken_up(who, id).await,
-                Err(error) => Err(cannot_go_on(id, &error)),
-            },
+        for _ in 0..LOOKS {
+            match self.take_up(who, id).await? {
+                Taken::Up(run) => return Ok(run),
+                Taken::Waits(_) => match self.resume(id).await {
+                    Ok(run) => return Ok(run),
+                    // It goes on here by now, or another process has it.
+                    Err(RunError::Adopt(AdoptError::Owned { .. } | AdoptError::Closed { .. })) => {}
+                    Err(error) => return Err(cannot_go_on(id, &error)),
+                },
+            }
         }
+        Err(WaitError::Elsewhere(id))
     }
 
     /// What an execution waits for.

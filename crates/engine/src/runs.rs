@@ -14,7 +14,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use crate::approvals::Inquiry;
 use crate::error::RunError;
 use crate::execution::{ErrorReport, Execution};
-use crate::printed::{Look, OutputCursor, Printed};
+use crate::printed::{OutputCursor, Printed};
 use crate::report;
 use crate::shown::{Through, Whole};
 use crate::words::{Live, Stream};
@@ -83,6 +83,8 @@ pub enum OutputFrom {
     Beginning,
     /// What nobody was told who asked in this way.
     LastAsked,
+    /// What came after a place.
+    After(OutputCursor),
 }
 
 /// Where an execution stands.
@@ -307,15 +309,6 @@ impl Run {
         })
     }
 
-    /// What it printed: all of it, or what nobody was told yet.
-    pub(crate) fn look(&self, from: OutputFrom) -> Look {
-        let mut printed = lock(&self.printed);
-        match from {
-            OutputFrom::Beginning => printed.after(OutputCursor::default()),
-            OutputFrom::LastAsked => printed.untold(),
-        }
-    }
-
     pub(crate) async fn over(&self) {
         let mut ending = self.ending.subscribe();
         // Its sender is `self`, which is there.
@@ -344,6 +337,13 @@ impl Drop for Ends {
     }
 }
 
+/// A place among the runs of a principal.
+#[derive(Debug)]
+pub(crate) struct RunPlace {
+    place: OwnedSemaphorePermit,
+    of: Arc<Semaphore>,
+}
+
 /// The executions that clients began in this process.
 #[derive(Default)]
 pub(crate) struct Runs(Mutex<Kept>);
@@ -359,16 +359,21 @@ struct Kept {
 }
 
 impl Runs {
+    /// A place among the runs of `who`.
+    pub(crate) fn place(&self, who: Principal) -> Result<RunPlace, RunError> {
+        let of = self.places(who);
+        let place = Arc::clone(&of).try_acquire_owned().map_err(|_| RunError::Crowded)?;
+        Ok(RunPlace { place, of })
+    }
+
     pub(crate) fn add(
         &self,
         id: ExecutionId,
         through: Through,
-        principal: Principal,
+        (principal, RunPlace { place, of }): (Principal, RunPlace),
         files: PathBuf,
-    ) -> Result<(Arc<Run>, Stop), RunError> {
-        let places = self.places(principal);
-        let place = Arc::clone(&places).try_acquire_owned().map_err(|_| RunError::Crowded)?;
-        Ok(self.insert((id, through, principal), files, places, Some(place)))
+    ) -> (Arc<Run>, Stop) {
+        self.insert((id, through, principal), files, of, Some(place))
     }
 
     /// One that goes on after it had no process: it gets a place when there is one.

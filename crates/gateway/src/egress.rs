@@ -41,7 +41,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ringfence_journal::{ExecutionId, NoEntropy, RecordError, Recorder, SessionId, Target};
-use ringfence_policy::{Policy, Scheme};
+use ringfence_policy::{HostRequest, Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -57,6 +57,7 @@ use refuse::Denial;
 use rewind::{Rewind, Stream};
 
 use crate::credential::{Credentials, Environment, StandIns};
+use crate::refusal::Refusal;
 use crate::screen::Screen;
 use crate::vault::Vault;
 
@@ -331,6 +332,12 @@ impl Egress {
                 .ok()
         });
         made.as_ref()
+    }
+
+    /// Why something that was open had to end: the rule that forbids it by now.
+    fn changed(&self, request: &HostRequest) -> Refusal {
+        let policy = self.rules.now().policy;
+        judge::host(&policy, request).err().unwrap_or_else(refuse::changed)
     }
 
     fn rules(&self) -> &Arc<Rules> {

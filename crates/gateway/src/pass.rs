@@ -13,6 +13,7 @@ mod rate;
 mod screened;
 mod tally;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,8 @@ pub struct Pass<R> {
     own: Option<Own>,
     made: Mutex<CallTally>,
     refusals: Mutex<RefusalTally>,
+    /// Whether it was written down that there were too many calls.
+    said_beyond: AtomicBool,
     calls: Arc<CallCount>,
     ends: Ends<R, Kept>,
     waits: Waits,
@@ -160,6 +163,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             own: None,
             made: Mutex::default(),
             refusals: Mutex::default(),
+            said_beyond: AtomicBool::new(false),
             waits: Waits::default(),
             trees: TreeMemory::new(MAX_ARGUMENTS),
             leaving: watch::Sender::new(None),
@@ -220,17 +224,24 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             hints: None,
             body,
         };
-        let made = self.calls.next_call();
-        if made > self.max_calls() {
-            return Err(self.beyond(made, &asking).await);
-        }
-        let standing = match self.tape.find(number, asking.what, body).map_err(Stopped::Diverged)? {
+        let standing = match self.known(&asking).await? {
             Known::Answered(answered) => return self.again(number, answered, body),
             Known::New => Standing::new(),
             Known::Asked(question) => Standing::asked(question),
             Known::Unknown(question) => Standing::unknown(question),
         };
         self.live(asking, standing).await
+    }
+
+    /// What is known of a call that is made now. One that was made before counts, and is never one too many: the rules of today do
+    /// not take back what happened.
+    async fn known(&self, asking: &Asking<'_>) -> Result<Known<'_>, Stopped> {
+        let made = self.calls.next_call();
+        if made > self.max_calls() && !self.tape.has(asking.number) {
+            return Err(self.beyond(made, asking).await);
+        }
+        let known = self.tape.find(asking.number, asking.what, asking.body);
+        known.map_err(Stopped::Diverged)
     }
 
     /// The answer that the program had before.
@@ -401,7 +412,9 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     async fn beyond(&self, made: u64, asking: &Asking<'_>) -> Stopped {
         let most = self.max_calls();
         let refusal = Refusal::too_many_calls(most);
-        if made == most.saturating_add(1) {
+        // Where calls that were made before are beyond it, the first that is not one of them is no more the next one.
+        let is_first = made == most.saturating_add(1) || self.tape.known() > 0;
+        if is_first && !self.said_beyond.swap(true, Ordering::Relaxed) {
             return Box::pin(self.refuse(asking, refusal)).await;
         }
         self.made().count_refused("tools.max_calls");

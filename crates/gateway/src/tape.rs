@@ -365,6 +365,11 @@ impl Tape {
         })
     }
 
+    /// Whether a call of this number was made before.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        self.calls.contains_key(&number)
+    }
+
     /// What is known of a call; it must be the one that was made under its number.
     pub(crate) fn find(&self, number: u32, what: What<&str>, body: &str) -> Result<Known<'_>, Diverged> {
         let diverged = |message: String| Err(Diverged { number, message });

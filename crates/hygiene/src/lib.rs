@@ -27,6 +27,7 @@
 
 mod alias;
 mod cap;
+mod carry;
 mod detector;
 mod finding;
 pub mod fuzz;
@@ -47,6 +48,7 @@ mod value;
 
 pub use alias::{Aliases, Counts, Hidden, Invented, NoRandomness, ReadError, resembles_alias};
 pub use cap::{At, Capped, Cleaner, JsonCap, Keep, LeftOut, Limits, TextCap, whole_lines};
+pub use carry::carry;
 pub use detector::{Detector, JsonFinding, Names, Prose, Secrets, Settings};
 pub use finding::{Evidence, Finding};
 pub use hints::Hints;

@@ -215,6 +215,15 @@ fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
 }
 
 /// A private key to its last line, or to the end of the text if that is missing.
+/// The first line of a private key that a text ends in the middle of.
+pub(crate) fn open_key(text: &str) -> Option<(usize, usize)> {
+    let start = text.rfind(PEM)?;
+    let (_, end) = pem(text, start)?;
+    let rest = text.get(start..end)?;
+    let is_open = !rest.contains("-----END");
+    is_open.then(|| (start, start + rest.find('\n').map_or(rest.len(), |at| at + 1)))
+}
+
 fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
     let rest = first(&text[start..], KEY);
     if !first(rest, 80).lines().next()?.contains("PRIVATE KEY") {

@@ -43,6 +43,51 @@ pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     }
 }
 
+/// Whether a text ends in the middle of CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// In a table whose header is there.
+    Under(usize, usize),
+    /// What was CSV in it ended there.
+    Closed(usize),
+    /// It has none with a header.
+    Never,
+}
+
+/// Where the header is of the CSV that a text ends in the middle of.
+pub(crate) fn open_csv(text: &str) -> Open {
+    let (mut from, mut open) = (0, Open::Never);
+    while let Some((header, separator)) = csv(text, from) {
+        from = rows(text, header, &Split::Csv(separator), &mut |_, _| {});
+        open = if from >= text.len() {
+            Open::Under(header, header + line_at(text, header).len() + 1)
+        } else {
+            Open::Closed(from)
+        };
+    }
+    open
+}
+
+/// Where the headers are, rulers included, of the drawn tables that a text ends in the middle of.
+pub(crate) fn open_ruled(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    ['|', BAR].into_iter().filter_map(|bar| {
+        let (mut before, mut at, mut open) = (None, 0, None);
+        while at < text.len() {
+            let line = line_at(text, at);
+            let next = at + line.len() + 1;
+            if let (true, Some(header)) = (is_ruler(line), before) {
+                open = Some((header, next));
+                before = None;
+            } else {
+                open = open.filter(|_| split_bars(text, at, bar).0.len() >= 2);
+                before = line.contains(bar).then_some(at).filter(|_| open.is_none());
+            }
+            at = next;
+        }
+        open
+    })
+}
+
 /// What stands between the cells of drawn tables.
 const BAR: char = '│';
 

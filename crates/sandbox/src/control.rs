@@ -81,6 +81,13 @@ impl Control {
         }
     }
 
+    /// The next answer, if it comes within `patience`.
+    pub(crate) async fn answer_within(&mut self, patience: Duration) -> Result<Report, ControlError> {
+        timeout(patience, self.answer())
+            .await
+            .unwrap_or(Err(ControlError::Silent))
+    }
+
     /// The next answer. A failure in the sandbox's own words is an error.
     pub(crate) async fn answer(&mut self) -> Result<Report, ControlError> {
         let mut report = self.receive().await?;

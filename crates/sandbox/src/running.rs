@@ -21,6 +21,8 @@ use crate::spec::{Spec, WritableKind};
 const OWN_PROCESSES: u64 = 2;
 /// What the kernel adds when its own clock must end a process because the host is late.
 const CPU_GRACE_SECONDS: u64 = 2;
+/// How long the first process has to kill an execution that the host ended, before the host kills the sandbox.
+const END_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A place with a worker in it.
 pub struct Sandbox {
@@ -193,7 +195,12 @@ impl Sandbox {
             return ended;
         }
         // Whatever happened, nothing of the execution goes on; a sandbox that cannot promise it ends whole.
-        if self.finish(prepared.number).await.is_err() {
+        let finished = if execution::is_done(&followed) {
+            self.finish(prepared.number).await
+        } else {
+            self.finish_within(prepared.number, END_PATIENCE).await
+        };
+        if finished.is_err() {
             self.broken = true;
             self.jailed.kill().map_err(RunError::Kill)?;
         }
@@ -210,6 +217,13 @@ impl Sandbox {
     async fn finish(&mut self, number: u32) -> Result<(), RunError> {
         self.control.order(&Order::Finish { number }, &[]).await?;
         self.control.answer().await?;
+        Ok(())
+    }
+
+    /// The same for what was ended: nothing in the sandbox makes whoever ended it wait.
+    async fn finish_within(&mut self, number: u32, patience: Duration) -> Result<(), RunError> {
+        self.control.order(&Order::Finish { number }, &[]).await?;
+        self.control.answer_within(patience).await?;
         Ok(())
     }
 

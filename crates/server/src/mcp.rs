@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use ringfence_engine::Engine;
 use ringfence_journal::Principal;
-use ringfence_policy::{Policy, ToolPattern};
+use ringfence_policy::{AllowedPrograms, Policy, ToolPattern};
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,9 @@ pub(crate) use run::api_ask;
 
 /// The schema of what a run is asked with.
 pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
-    let tool = tools::all().into_iter().find(|tool| tool.name == tools::RUN)?;
+    let tool = tools::all(AllowedPrograms::All)
+        .into_iter()
+        .find(|tool| tool.name == tools::RUN)?;
     Some(tool.input_schema)
 }
 
@@ -47,12 +49,14 @@ pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
 pub fn definitions() -> Vec<Value> {
     let shown =
         |tool: Tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema });
-    tools::all().into_iter().map(shown).collect()
+    tools::all(AllowedPrograms::All).into_iter().map(shown).collect()
 }
 
 /// The schema of what a skill is saved with.
 pub(crate) fn save_schema() -> Option<Arc<JsonObject>> {
-    let tool = tools::all().into_iter().find(|tool| tool.name == tools::SAVE)?;
+    let tool = tools::all(AllowedPrograms::All)
+        .into_iter()
+        .find(|tool| tool.name == tools::SAVE)?;
     Some(tool.input_schema)
 }
 
@@ -92,7 +96,7 @@ enum Whose {
 impl Mcp {
     /// A face for `engine`.
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> Mcp {
-        let tools = tools::all();
+        let tools = tools::all(options.policy.limits().programs);
         Mcp {
             shared: Arc::new(Shared {
                 engine,

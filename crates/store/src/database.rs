@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_pieces.sql"),
     include_str!("../migrations/0008_bounds.sql"),
     include_str!("../migrations/0009_claims.sql"),
+    include_str!("../migrations/0010_promises.sql"),
 ];
 
 /// How long a connection waits for another process's commit.

@@ -341,6 +341,20 @@ pub(crate) fn find_dead(run: &Path, id: LeaseId) -> Option<DeadLease> {
     }
 }
 
+/// Whether the process of a lease lives: it listens from before it has its file until its end, which a sweeper's lock does not hide.
+pub(crate) fn lives(run: &Path, id: LeaseId) -> bool {
+    stop::is_heard(run, id)
+}
+
+/// Waits until whoever sweeps after a dead lease is done with it, or dead too.
+pub(crate) fn wait_for_sweeper(run: &Path, id: LeaseId) -> io::Result<()> {
+    match File::open(run.join(format!("{id}.lock"))) {
+        Ok(file) => file.lock_shared(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The lease if its lock can be had, and the locked file is still the one of that name.
 fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
     let failed = |source| LeaseError::File {

@@ -34,7 +34,7 @@ mod wake;
 mod workspace;
 mod writer;
 
-pub use claim::{Claim, Claimed};
+pub use claim::{Claim, Claimed, Key, Promise};
 pub use execution::Executions;
 pub use home::close_to_others;
 pub use loss::{Accepted, Loss, accept_loss, check_journal_gone};

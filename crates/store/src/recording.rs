@@ -180,9 +180,8 @@ impl Store {
         self.change(Change::Spoil { execution, why }).await
     }
 
-    /// Writes that an execution has given up its sandbox, with what it met last, and leaves its session to whoever goes on with
-    /// it, all in one commit. It goes on at `wake`, when a question of it is answered, or when one expires. A session in which
-    /// another execution runs is not left.
+    /// Writes that an execution has given up its sandbox, with what it met last. It goes on at `wake`, when a question of it is
+    /// answered, or when one expires; with another process once its session is [left](Store::release_session).
     pub async fn suspend(
         &self,
         event: Event,

@@ -1,5 +1,7 @@
 //! Sessions: opening one, going on with one, and looking at them without reading the journal.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use ringfence_journal::{
     Enforcement, Event, ExecutionId, Kind, LeaseId, PolicyRef, Principal, RecordError, Recorded, SessionId,
@@ -262,36 +264,38 @@ impl Store {
         rows.iter().map(session).collect()
     }
 
-    /// The run of a session that began last; skills that it called are not meant.
-    pub async fn last_run(&self, id: SessionId) -> Result<Option<LastRun>, ReadError> {
+    /// The run that began last in each of these sessions that had any; skills that it called are not meant.
+    pub async fn last_runs(&self, of: &[SessionId]) -> Result<HashMap<SessionId, LastRun>, ReadError> {
+        let of: Vec<String> = of.iter().map(ToString::to_string).collect();
         let mut reader = self.reader().await?;
-        let row = sqlx::query(
-            "SELECT id, session, language, status, started, ended FROM executions
-             WHERE session = ? AND parent IS NULL ORDER BY id DESC LIMIT 1",
+        let rows = sqlx::query(
+            "SELECT e.id, e.session, e.language, e.status, e.started, e.ended,
+                 (SELECT json_extract(v.json, '$.program') FROM events v
+                  WHERE v.session = e.session AND v.json LIKE '%execution_started%'
+                      AND json_extract(v.json, '$.execution') = e.id AND json_extract(v.json, '$.kind') = 'execution_started'
+                  ORDER BY v.seq DESC LIMIT 1) AS program
+             FROM json_each(?) wanted JOIN executions e
+                 ON e.id = (SELECT max(id) FROM executions WHERE session = wanted.value AND parent IS NULL)",
         )
-        .bind(id.to_string())
-        .fetch_optional(reader.connection()?)
+        .bind(serde_json::Value::from(of).to_string())
+        .fetch_all(reader.connection()?)
         .await
         .map_err(ReadError::Database)?;
-        let Some(last) = row.as_ref().map(execution).transpose()? else {
-            return Ok(None);
+        let last = |row: &SqliteRow| {
+            let run = execution(row)?;
+            let program = row.try_get("program").map_err(|_| ReadError::Row {
+                table: "events",
+                column: "json",
+            })?;
+            let last = LastRun {
+                execution_id: run.id,
+                program,
+                language: run.language,
+                status: run.status,
+            };
+            Ok((run.session, last))
         };
-        let program: Option<Option<String>> = sqlx::query_scalar(
-            "SELECT json_extract(json, '$.program') FROM events WHERE session = ? AND json LIKE '%execution_started%'
-             AND json_extract(json, '$.execution') = ? AND json_extract(json, '$.kind') = 'execution_started'
-             ORDER BY seq DESC LIMIT 1",
-        )
-        .bind(id.to_string())
-        .bind(last.id.to_string())
-        .fetch_optional(reader.connection()?)
-        .await
-        .map_err(ReadError::Database)?;
-        Ok(Some(LastRun {
-            execution_id: last.id,
-            program: program.flatten(),
-            language: last.language,
-            status: last.status,
-        }))
+        rows.iter().map(last).collect()
     }
 
     /// The executions of a session, in order.

@@ -72,6 +72,15 @@ fn tell(run: &Path, lease: LeaseId) -> io::Result<()> {
     }
 }
 
+/// Whether somebody listens on a lease. What cannot be told is taken for life.
+pub(crate) fn is_heard(run: &Path, lease: LeaseId) -> bool {
+    let connected = short(run, lease).and_then(|(_folder, path)| UnixDatagram::unbound()?.connect(path));
+    !matches!(
+        connected.map_err(|error| error.kind()),
+        Err(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    )
+}
+
 /// Tells whoever lives in this folder to look.
 pub(crate) fn tell_all(run: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(run)? {

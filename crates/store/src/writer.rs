@@ -375,7 +375,8 @@ impl Writer {
             Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
             Command::Open { opening, .. } => opening.durable,
             // A person does not answer twice because the power failed, nor does a client's key begin a second run.
-            Command::Answer { .. } | Command::Claim { .. } => true,
+            Command::Answer { .. } => true,
+            Command::Claim { claim, .. } => claim.key.is_some(),
             Command::Change { .. }
             | Command::Alias { .. }
             | Command::Adopt { .. }
@@ -387,6 +388,7 @@ impl Writer {
             | Command::Park { .. }
             | Command::Counted { .. }
             | Command::Release { .. }
+            | Command::Reclaim { .. }
             | Command::Keep { .. }
             | Command::Stop { .. }
             | Command::Prune { .. }

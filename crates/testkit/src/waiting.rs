@@ -123,6 +123,7 @@ impl Original {
             until: wake,
         };
         store.suspend(event(suspended), wake, Vec::new()).await?;
+        store.release_session(session).await?;
         Ok(execution)
     }
 

@@ -244,10 +244,8 @@ impl Init {
                 // These cannot make processes. One that has ended meanwhile is what is wanted.
                 let _ = inside::kill(execution.child);
                 let _ = inside::wait(execution.child, inside::Patience::Forever);
-                if let (Some(pid), Some(zygote)) = (execution.python, &mut self.zygote)
-                    && zygote.end(pid).is_err()
-                {
-                    self.zygote = None;
+                if let Some(pid) = execution.python {
+                    self.zygote = self.zygote.take().and_then(|zygote| zygote.end(pid));
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::Duration;
 
 use ringfence_jail::inside::{self, Patience, Side};
 use ringfence_jail::seccomp::Filter;
@@ -11,6 +12,9 @@ use ringfence_jail::socket::{self, PairKind};
 use ringfence_wire::ChildLimits;
 
 use crate::python::{self, CONTROL_DESCRIPTOR, ENVIRONMENT, MAX_PACKET, READY, ReadError, Reply, Request};
+
+/// A zygote that takes longer to reap a child was stopped by it, for they are the same user.
+const REAP_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Why there is no Python child.
 #[derive(Debug, thiserror::Error)]
@@ -105,15 +109,42 @@ impl Zygote {
         }
     }
 
-    /// Ends a child and waits until it is gone.
-    pub(crate) fn end(&mut self, pid: i32) -> Result<(), ZygoteError> {
+    /// Ends a child and waits until it is gone. A zygote that does not help with that ends too.
+    pub(crate) fn end(mut self, pid: i32) -> Option<Zygote> {
         // One that has ended meanwhile is still there to be reaped.
-        inside::kill(pid).map_err(ZygoteError::Talk)?;
-        self.ask(&Request::Reap { pid }, &[]).map(drop)
+        if inside::kill(pid).is_ok() && self.reap(pid).is_ok() {
+            return Some(self);
+        }
+        // Neither can refuse. Its orphan is this process's own; an error says that there is none any more.
+        let _ = inside::kill(self.pid);
+        let _ = inside::wait(self.pid, Patience::Forever);
+        let _ = inside::wait(pid, Patience::Forever);
+        None
+    }
+
+    fn reap(&mut self, pid: i32) -> Result<(), ZygoteError> {
+        self.send(&Request::Reap { pid }, &[])?;
+        if !inside::is_readable(self.socket.as_fd(), REAP_PATIENCE).map_err(ZygoteError::Talk)? {
+            return Err(ZygoteError::Talk(io::ErrorKind::TimedOut.into()));
+        }
+        match self.reply()? {
+            Reply::Reaped { .. } => Ok(()),
+            Reply::Refused { message } => Err(ZygoteError::Refused { message }),
+            Reply::Child { .. } => Err(ReadError::Missing { what: "a status" }.into()),
+        }
     }
 
     fn ask(&mut self, request: &Request, descriptors: &[RawFd]) -> Result<Reply, ZygoteError> {
-        socket::send(self.socket.as_fd(), &request.to_packet(), descriptors).map_err(ZygoteError::Talk)?;
+        self.send(request, descriptors)?;
+        self.reply()
+    }
+
+    fn send(&self, request: &Request, descriptors: &[RawFd]) -> Result<(), ZygoteError> {
+        let sent = socket::send(self.socket.as_fd(), &request.to_packet(), descriptors);
+        sent.map(drop).map_err(ZygoteError::Talk)
+    }
+
+    fn reply(&self) -> Result<Reply, ZygoteError> {
         Ok(Reply::from_packet(&self.receive()?)?)
     }
 

@@ -83,7 +83,7 @@ pub(crate) struct SkillsSave {
     /// Take program, files and tools from a past run
     #[arg(long, value_name = "EXECUTION")]
     pub(crate) from_run: Option<String>,
-    /// Take the program from a file: .ts .mts .js .mjs .py .sh
+    /// Take the program from a file: .ts .mts .js .mjs .py .sh .bash
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) file: Option<PathBuf>,
     /// The program's language, where the file name does not say

@@ -1,13 +1,12 @@
 //! `ringfence session`: list, show, stop, remove, run again.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ringfence_engine::Engine;
 use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, Status, Text};
-use ringfence_store::{Execution, LastRun, Lease, Owner, ReadError, Session, Sessions, Store, Target};
+use ringfence_store::{Execution, LastRun, Lease, Owner, Session, Sessions, Store, Target};
 use serde_json::json;
 
 use super::{no_session, run, store};
@@ -63,7 +62,8 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
         })
         .await;
     let waiting = standing::counts(&store).await;
-    let newest = last_runs(&store, sessions.as_deref().unwrap_or_default()).await;
+    let listed = sessions.iter().flatten().map(|session| session.id);
+    let newest = store.last_runs(&listed.collect::<Vec<_>>()).await;
     store.leave().await;
     let (sessions, waiting, newest) = (sessions?, waiting?, newest?);
     let waits = |session: &Session| waiting.get(&session.id).copied().unwrap_or(0);
@@ -104,16 +104,6 @@ struct Row<'a> {
     waiting: u64,
     /// What began in it last.
     last_run: Option<&'a LastRun>,
-}
-
-async fn last_runs(store: &Store, sessions: &[Session]) -> Result<HashMap<SessionId, LastRun>, ReadError> {
-    let mut last = HashMap::new();
-    for session in sessions {
-        if let Some(run) = store.last_run(session.id).await? {
-            last.insert(session.id, run);
-        }
-    }
-    Ok(last)
 }
 
 fn row(session: &Session, (last, waiting): (Option<&LastRun>, u64), printer: &Printer) -> String {

@@ -60,7 +60,9 @@ pub(crate) fn what(kind: &Kind) -> String {
             let (wall, memory) = (usage.wall_ms, bytes(usage.peak_memory_bytes));
             format!("{}{code}{error}, {wall} ms, {memory}", status.name())
         }
-        Kind::Violation { what, detail, rule } => format!("{what} `{detail}` refused{}", by(rule.as_str())),
+        Kind::Violation { what, detail, rule } => {
+            format!("{} refused{}", tried(what.as_str(), detail.as_str()), by(rule.as_str()))
+        }
         Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code}{}", by(rule.as_str())),
         Kind::StopRequested { by } => format!("by {by}"),
         Kind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
@@ -353,5 +355,13 @@ fn call(kind: &Kind) -> String {
         | Kind::LossAccepted { .. }
         | Kind::JournalPruned { .. }
         | Kind::SessionClosed { .. }) => other.name().to_owned(),
+    }
+}
+
+/// What was tried. What is said of a file quotes its name alone.
+fn tried(what: &str, detail: &str) -> String {
+    match what {
+        "file" => format!("{what} {detail}:"),
+        _ => format!("{what} `{detail}`"),
     }
 }

@@ -105,7 +105,7 @@ impl Printer {
     /// What did not go to the folder, file by file, and why.
     fn left_behind(&self, left: &LeftBehind) {
         for file in left.files.iter().take(MOST_LISTED) {
-            let path = visible(&file.path);
+            let path = visible(&file.path).replace('`', "\\u{60}");
             self.notice(&format!("`{path}` was left behind: {}; {}", file.reason, file.hint));
         }
         let more = left.files.len().saturating_sub(MOST_LISTED) as u64 + left.more;
@@ -142,7 +142,12 @@ impl Printer {
             } else {
                 format!(": `{rule}`")
             };
-            self.notice(&format!("refused {kind} `{detail}`{often}{rule}"));
+            // What is said of a file quotes its name alone.
+            let what = match *kind {
+                "file" => (*detail).to_owned(),
+                _ => format!("`{detail}`"),
+            };
+            self.notice(&format!("refused {kind} {what}{often}{rule}"));
         }
         if let Some(more) = times.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
             self.notice(&format!("{more} more kinds of attempts were refused"));

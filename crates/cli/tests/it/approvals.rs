@@ -3,14 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::setting::{Done, Setting, eventually, finish, wait};
+use crate::setting::{Done, Running, Setting, eventually, finish, spawned, wait};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -58,14 +57,14 @@ pub(crate) fn setting() -> Setting {
     setting
 }
 
-fn start(setting: &Setting, source: &str, more: &[&str]) -> Child {
+fn start(setting: &Setting, source: &str, more: &[&str]) -> Running {
     setting.write("main.ts", source);
     let mut args = vec!["run", "main.ts", "--servers", "servers.json", "--policy", "policy.yaml"];
     args.extend(more);
     setting.start(&args)
 }
 
-fn ended(child: Child) -> Done {
+fn ended(child: Running) -> Done {
     let output = wait(child, PATIENCE);
     Done {
         code: output.status.code(),
@@ -182,8 +181,7 @@ fn at_a_terminal(setting: &Setting, source: &str, keys: &[&str]) -> (Option<i32>
     let terminal = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let args = ["run", "main.ts", "--servers", "servers.json", "--policy", "policy.yaml"];
     let mut command = setting.command(&args);
-    let child = command.stdin(terminal()).stderr(terminal()).stdout(terminal()).spawn();
-    let mut child = child.unwrap();
+    let mut child = spawned(command.stdin(terminal()).stderr(terminal()).stdout(terminal()));
     drop(command);
     let mut master = File::from(master);
     let (mut shown, mut asked, mut piece) = (String::new(), 0, [0; 4096]);

@@ -5,6 +5,7 @@ mod answers;
 mod asking;
 mod broken;
 mod generated;
+mod promised;
 mod roads;
 mod waiting;
 pub(crate) mod world;

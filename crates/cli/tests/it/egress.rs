@@ -1,5 +1,6 @@
 //! Real clients in the sandbox, in an internet of their own: what is allowed works as everywhere, and nothing else does.
 
+mod changing;
 mod clients;
 mod fetch;
 mod learning;

@@ -111,7 +111,7 @@ fn what_must_not_go_out_is_a_refusal_that_names_it() {
         "emit('SECRET=1', { name: '.env' }); emit('fine', { name: 'ok.txt' })",
     );
     let object = setting.json(&["run", "--json", "--out", "out", "main.ts"]);
-    let held = json!([{ "kind": "file", "detail": ".env: fs.deny", "rule": "fs.deny" }]);
+    let held = json!([{ "kind": "file", "detail": "`.env`: fs.deny", "rule": "fs.deny" }]);
     assert_eq!(
         (&object["status"], &object["violations"]),
         (&json!("completed"), &held),
@@ -120,7 +120,7 @@ fn what_must_not_go_out_is_a_refusal_that_names_it() {
     assert_eq!(names(&setting.work().join("out")), ["ok.txt"]);
     let session = object["session_id"].as_str().unwrap();
     let events = setting.run(&["audit", "show", "--json", session]);
-    assert!(events.stdout.contains(".env: fs.deny"), "{events:?}");
+    assert!(events.stdout.contains("`.env`: fs.deny"), "{events:?}");
     for (name, source) in [("bad.ts", "emit('../x')"), ("bad.py", "emit('../x')")] {
         setting.write(name, source);
         let object = setting.json(&["run", "--json", name]);
@@ -242,6 +242,25 @@ fn what_is_left_behind_is_listed_with_its_reason() {
     // Where no folder is named, nothing is left behind.
     let object = setting.json(&["exec", "--json", "--", "sh", "-c", script]);
     assert_eq!(object.get("left_behind"), None, "{object}");
+}
+
+#[test]
+fn a_name_is_quoted_alone_and_obeyed_by_nobody() {
+    let setting = Setting::new();
+    let script = r#"printf x > "$(printf 'a\nnotice: b\342\200\256`\033[2J')""#;
+    let odd = "`a\\nnotice: b\\u{202e}\\u{60}\\u{1b}[2J`";
+    for out in [&[][..], &["--out", "out"]] {
+        let command = [&["exec"], out, &["--", "sh", "-c", script]].concat();
+        let done = setting.run(&command);
+        let named = done.stderr.lines().find(|line| line.contains("notice: b"));
+        let (before, after) = named
+            .and_then(|line| line.split_once(odd))
+            .unwrap_or_else(|| panic!("{done:?}"));
+        assert!(before.starts_with("notice: ") && !before.contains('`'), "{done:?}");
+        let why = "left behind: a name that is not plain text; use a short name of plain text";
+        assert!(after.contains(why), "{done:?}");
+        assert!(!done.stderr.contains(['\u{202e}', '\u{1b}']), "{done:?}");
+    }
 }
 
 #[test]

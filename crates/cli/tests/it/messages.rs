@@ -195,7 +195,7 @@ fn a_damaged_journal_stops_runs_and_says_so() {
 fn a_reader_that_goes_away_ends_the_run_quietly() {
     let setting = Setting::new();
     let mut command = setting.command(&["exec", "--timeout", "20s", "--", "yes"]);
-    let mut child = command.spawn().unwrap();
+    let mut child = crate::setting::spawned(&mut command);
     drop(child.stdout.take());
     let output = crate::setting::wait(child, std::time::Duration::from_secs(15));
     assert_eq!(

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -10,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::setting::{Setting, eventually, wait};
+use crate::setting::{Running, Setting, eventually, spawned, wait};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that runs.
 struct Server {
-    child: Child,
+    child: Running,
     address: SocketAddr,
     /// What it says besides where it listens.
     said: mpsc::Receiver<String>,
@@ -73,6 +72,21 @@ fn ask(address: SocketAddr, secret: &str, method: &str, path: &str, more: &str, 
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+#[test]
+fn a_server_does_not_outlive_its_test() {
+    let setting = Setting::new();
+    let server = Server::start(&setting, &[]);
+    let place = format!("/proc/{}", server.child.id());
+    assert!(std::path::Path::new(&place).exists());
+    let failed = thread::spawn(move || {
+        let _server = server;
+        // As a test that fails does, without its words.
+        std::panic::resume_unwind(Box::new(()));
+    });
+    assert!(failed.join().is_err());
+    assert!(!std::path::Path::new(&place).exists());
 }
 
 #[test]
@@ -261,7 +275,7 @@ fn mcp_on_standard_input_and_output() {
         "name": "sandboxed_code_run", "arguments": { "language": "typescript", "code": "6 * 7" } } });
     let mut command = setting.command(&["serve", "--stdio"]);
     command.stdin(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = spawned(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });

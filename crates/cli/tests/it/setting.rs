@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -26,6 +27,37 @@ pub(crate) struct Done {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) took: Duration,
+}
+
+/// A process that a test started; killed and reaped where the test leaves it, whatever became of the test.
+#[derive(Debug)]
+pub(crate) struct Running(Child);
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended and was waited for is not signalled: its number may be another's by now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a process that does not outlive its test.
+pub(crate) fn spawned(command: &mut Command) -> Running {
+    Running(command.spawn().unwrap())
 }
 
 /// The program under test.
@@ -77,8 +109,8 @@ impl Setting {
         command
     }
 
-    pub(crate) fn start<S: AsRef<OsStr>>(&self, args: &[S]) -> Child {
-        self.command(args).spawn().unwrap()
+    pub(crate) fn start<S: AsRef<OsStr>>(&self, args: &[S]) -> Running {
+        spawned(&mut self.command(args))
     }
 
     /// Runs the program to its end.
@@ -103,7 +135,7 @@ impl Setting {
 /// Runs `command` to its end; one that hangs is killed, and that fails the test.
 pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
     let started = Instant::now();
-    let mut child = command.spawn().unwrap();
+    let mut child = spawned(&mut command);
     let stdin = child.stdin.take();
     let input = input.to_owned();
     let feeder = thread::spawn(move || {
@@ -124,7 +156,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
 }
 
 /// Waits for a child and what it printed.
-pub(crate) fn wait(mut child: Child, patience: Duration) -> Output {
+pub(crate) fn wait(mut child: Running, patience: Duration) -> Output {
     let readers = (reader(child.stdout.take()), reader(child.stderr.take()));
     let deadline = Instant::now() + patience;
     let Some(status) = until(deadline, || child.try_wait().unwrap()) else {

@@ -61,7 +61,7 @@ fn type_secret(setting: &Setting, name: &str, keys: &[u8]) -> (ExitStatus, Strin
     let is_shown = || tcgetattr(&ours).unwrap().local_modes.contains(LocalModes::ECHO);
     assert!(is_shown());
     let mut command = setting.command(&["vault", "set", name]);
-    let mut child = command.stdin(terminal()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = crate::setting::spawned(command.stdin(terminal()).stdout(Stdio::null()));
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut text = String::new();
     said.read_line(&mut text).unwrap();

@@ -3,14 +3,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Child;
 use std::time::Duration;
 
 use ringfence_store::{Lease, Store};
 use serde_json::{Value, json};
 
 use crate::durable::world::{World, wait as block};
-use crate::setting::{Done, Setting, eventually, wait};
+use crate::setting::{Done, Running, Setting, eventually, wait};
 
 const KEPT: &str = "{ path: /workspace, access: rw, quota: 2MiB, keep: true, keep_for: 1h }";
 
@@ -43,7 +42,7 @@ fn json_of(setting: &Setting, session: &str, script: &str) -> Value {
 }
 
 /// A program that stays in the session until it is killed; it runs when this returns.
-fn holding(setting: &Setting, session: &str) -> Child {
+fn holding(setting: &Setting, session: &str) -> Running {
     let child = setting.start(&args(session, "echo held > held; exec sleep 60"));
     let workspaces = setting.home().join("workspaces");
     eventually("it runs in the session", || {
@@ -262,7 +261,7 @@ fn a_second_process_is_refused_at_once_and_told_who_and_since_when() {
 fn of_two_that_open_a_name_at_once_one_gets_it() {
     let setting = keeping(KEPT);
     let script = "echo $$ >> who; sleep 1; wc -l < who";
-    let both: Vec<Child> = (0..2).map(|_| setting.start(&args("work", script))).collect();
+    let both: Vec<Running> = (0..2).map(|_| setting.start(&args("work", script))).collect();
     let codes: Vec<Option<i32>> = both
         .into_iter()
         .map(|child| wait(child, Duration::from_mins(1)).status.code())

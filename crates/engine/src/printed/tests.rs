@@ -1,18 +1,18 @@
 use super::*;
 
-fn text(news: &News) -> &str {
-    &news.text[news.from..]
+fn text(printed: &Printed, stream: Stream, from: usize) -> String {
+    String::from_utf8(printed.between(stream, from, usize::MAX)).unwrap()
 }
 
 #[test]
-fn news_are_whole_lines_and_come_once_to_those_who_ask_for_what_is_new() {
+fn what_can_be_told_is_whole_lines_until_the_end() {
     let mut printed = Printed::default();
     printed.add(Stream::Stdout, b"one\ntw");
-    assert_eq!(text(&printed.untold().stdout), "one\n");
-    assert_eq!(printed.untold().stdout, News::default());
+    assert_eq!(text(&printed, Stream::Stdout, 0), "one\n");
+    assert_eq!(text(&printed, Stream::Stdout, 4), "");
     printed.add(Stream::Stdout, b"o\n");
-    let look = printed.untold();
-    assert_eq!((look.stdout.text.as_str(), look.stdout.from), ("one\ntwo\n", 4));
+    assert_eq!(text(&printed, Stream::Stdout, 4), "two\n");
+    assert_eq!(printed.between(Stream::Stdout, 0, 4), b"one\n");
 }
 
 #[test]
@@ -20,21 +20,20 @@ fn a_reader_takes_nothing_from_another() {
     let mut printed = Printed::default();
     printed.add(Stream::Stdout, b"one\n");
     printed.add(Stream::Stderr, b"bad\n");
-    assert_eq!(text(&printed.untold().stdout), "one\n");
     for _ in 0..2 {
-        let look = printed.after(OutputCursor::default());
-        assert_eq!((text(&look.stdout), text(&look.stderr)), ("one\n", "bad\n"));
-        assert_eq!(look.next.to_string(), "4-4");
+        assert_eq!(text(&printed, Stream::Stdout, 0), "one\n");
+        assert_eq!(text(&printed, Stream::Stderr, 0), "bad\n");
+        assert_eq!(printed.end_of().to_string(), "4-4");
         let place: OutputCursor = "4-0".parse().unwrap();
-        let look = printed.after(place);
-        assert_eq!((text(&look.stdout), text(&look.stderr)), ("", "bad\n"));
+        assert!(place.is_before(printed.end_of()));
+        assert_eq!(text(&printed, Stream::Stdout, place.of(Stream::Stdout)), "");
     }
     for text in ["", "4", "4-", "-4", "4-x", "1-2-3"] {
         assert_eq!(text.parse::<OutputCursor>(), Err(OutputCursorError), "{text}");
     }
     // A place that is further than anything was printed gets nothing.
     let far: OutputCursor = "99-99".parse().unwrap();
-    assert_eq!(printed.after(far).next, far);
+    assert!(!far.is_before(printed.end_of()) && text(&printed, Stream::Stdout, 99).is_empty());
 }
 
 #[test]
@@ -42,11 +41,9 @@ fn who_follows_gets_the_last_half_line_too_and_then_it_is_forgotten() {
     let mut printed = Printed::default();
     printed.follow();
     printed.add(Stream::Stdout, b"one\nhalf");
-    let first = printed.after(OutputCursor::default());
-    assert_eq!(text(&first.stdout), "one\n");
+    assert_eq!(text(&printed, Stream::Stdout, 0), "one\n");
     printed.end();
-    let last = printed.after(first.next);
-    assert_eq!(text(&last.stdout), "half");
+    assert_eq!(text(&printed, Stream::Stdout, 4), "half");
     printed.leave();
-    assert_eq!(printed.after(first.next).stdout, News::default());
+    assert_eq!(text(&printed, Stream::Stdout, 4), "");
 }

@@ -8,7 +8,8 @@ fn me() -> Principal {
 
 fn added(runs: &Runs) -> Result<Arc<Run>, RunError> {
     let id = ExecutionId::generate().unwrap();
-    runs.add(id, through(), me(), PathBuf::new()).map(|(run, _)| run)
+    let place = runs.place(me())?;
+    Ok(runs.add(id, through(), (me(), place), PathBuf::new()).0)
 }
 
 fn through() -> Through {
@@ -31,8 +32,7 @@ fn one_principal_has_so_many_at_once_and_another_has_its_own() {
     let runs = Runs::default();
     let all: Vec<_> = (0..MOST_AT_ONCE).map(|_| added(&runs).unwrap()).collect();
     assert!(matches!(added(&runs), Err(RunError::Crowded)));
-    let id = ExecutionId::generate().unwrap();
-    assert!(runs.add(id, through(), Principal::Local(2), PathBuf::new()).is_ok());
+    assert!(runs.place(Principal::Local(2)).is_ok());
     over(&runs, &all[0]);
     assert!(added(&runs).is_ok());
 }

@@ -54,6 +54,19 @@ pub enum SkillProgram {
     Run(ExecutionId),
 }
 
+/// A script that is kept as one for bash: its first line says so.
+pub fn for_bash(source: String) -> String {
+    let first = source.lines().next().unwrap_or_default();
+    let says_so = |word: &str| word == "bash" || word.ends_with("/bash");
+    if first
+        .strip_prefix("#!")
+        .is_some_and(|rest| rest.split_whitespace().any(says_so))
+    {
+        return source;
+    }
+    format!("#!/usr/bin/env bash\n{source}")
+}
+
 /// Who will have a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewScope {

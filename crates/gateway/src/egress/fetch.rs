@@ -14,12 +14,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ringfence_journal::CallOutcome;
+use ringfence_policy::HostRequest;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use url::Url;
 
 use super::refuse::{self, CODE, Denial};
-use super::{Egress, forward, head, serve, want};
+use super::{Egress, forward, head, judge, serve, want};
 use crate::refusal::{Refusal, Told};
 use ask::{Fetch, Redirect};
 
@@ -78,7 +79,7 @@ impl Egress {
             let mut carried = JoinSet::new();
             let response = self.hop(&fetch, &mut carried).await?;
             let Some(next) = redirect(&fetch, &response)? else {
-                return self.whole(&fetch.url, followed > 0, response).await;
+                return self.whole(&fetch, followed > 0, response).await;
             };
             fetch.follow(next, response.status());
         }
@@ -119,7 +120,7 @@ impl Egress {
             }
         });
         let sent = sender.send_request(request).await;
-        let response = sent.map_err(|error| broken(fetch, &error.to_string()))?;
+        let response = sent.map_err(|error| self.broke_off(fetch, &error.to_string()))?;
         if forward::size(response.headers()) > head::MOST {
             let message = format!("the head of the answer has more than {} KiB", head::MOST >> 10);
             return Err(failed(Refusal::new("net.too_large", message).by(RULE)));
@@ -148,7 +149,7 @@ impl Egress {
             };
             return (outcome, told);
         }
-        let body = match self.body(&fetch.url, response.into_body()).await {
+        let body = match self.body(fetch, response.into_body()).await {
             Ok(body) => body,
             Err(error) => return error,
         };
@@ -168,7 +169,7 @@ impl Egress {
     }
 
     /// The whole answer as JSON text.
-    async fn whole(&self, url: &Url, redirected: bool, response: Response<Incoming>) -> Result<String, FetchError> {
+    async fn whole(&self, fetch: &Fetch, redirected: bool, response: Response<Incoming>) -> Result<String, FetchError> {
         let (head, body) = response.into_parts();
         let headers = head
             .headers
@@ -178,9 +179,9 @@ impl Egress {
                 (name.as_str().to_owned(), value)
             })
             .collect();
-        let body = self.body(url, body).await?;
+        let body = self.body(fetch, body).await?;
         let fetched = Fetched {
-            url: url.as_str().to_owned(),
+            url: fetch.url.as_str().to_owned(),
             redirected,
             status: head.status.as_u16(),
             status_text: head.status.canonical_reason().unwrap_or_default(),
@@ -191,22 +192,37 @@ impl Egress {
     }
 
     /// A body, read to its end.
-    async fn body(&self, url: &Url, mut body: Incoming) -> Result<Vec<u8>, FetchError> {
-        let host = url.host_str().unwrap_or_default();
+    async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Vec<u8>, FetchError> {
         let mut bytes = Vec::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| match self.shared.limiter.spent() {
                 Some(refusal) => (CallOutcome::Refused, refusal.into()),
-                None => failed(refuse::unreachable(host, &format!("its answer broke off: {error}"))),
+                None => self.broke_off(fetch, &format!("its answer broke off: {error}")),
             })?;
             if let Ok(part) = frame.into_data() {
                 if bytes.len() + part.len() > MAX_BODY {
-                    return Err(failed(too_large(&format!("the answer of `{host}`"))));
+                    return Err(failed(too_large(&format!("the answer of `{}`", fetch.host()))));
                 }
                 bytes.extend_from_slice(&part);
             }
         }
         Ok(bytes)
+    }
+}
+
+impl Egress {
+    /// Why a request or its answer broke off: rules that were changed meanwhile and forbid it, or the network.
+    fn broke_off(&self, fetch: &Fetch, why: &str) -> FetchError {
+        let request = fetch.origin().ok().map(|origin| HostRequest {
+            method: want::method(&fetch.method),
+            path: fetch.url.path().parse().ok(),
+            ..origin.request()
+        });
+        let policy = self.rules().now().policy;
+        match request.and_then(|request| judge::host(&policy, &request).err()) {
+            Some(refusal) => failed(refusal),
+            None => broken(fetch, why),
+        }
     }
 }
 

@@ -298,7 +298,7 @@ impl Exchange {
             .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
         let answered = tokio::select! {
             biased;
-            () = passage.closed() => Err(refuse::changed()),
+            () = passage.closed() => Err(self.egress.changed(&want.request)),
             answered = self.try_send(&mut link, request, passage) => answered,
             () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
         };
@@ -324,7 +324,7 @@ impl Exchange {
         let link = tokio::select! {
             biased;
             () = passage.closed() => {
-                return Err(refuse::changed());
+                return Err(self.egress.changed(&origin.request()));
             }
             link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
         };

@@ -144,7 +144,7 @@ pub(super) fn hidden(host: &str) -> Refusal {
         .hint("turn encrypted client hello off in the program, or ask the operator for `net.inspect: all`")
 }
 
-/// The rules changed under way.
+/// The rules changed under way, in what no rule by itself says.
 pub(super) fn changed() -> Refusal {
     Refusal::new("net.denied", "other rules came into force, and they forbid it")
         .hint("do without it, or ask the operator")

@@ -38,7 +38,7 @@ pub(super) async fn forward(
     let expected = accept(&parts.headers).ok_or_else(|| refuse::protocol("a WebSocket without a key"))?;
     let mut link = tokio::select! {
         biased;
-        () = passage.closed() => return Err(refuse::changed()),
+        () = passage.closed() => return Err(exchange.egress.changed(&want.request)),
         link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1) => link?,
     };
     let mut request = forward::request(parts, body::empty(), &origin, path, false)?;
@@ -51,7 +51,7 @@ pub(super) async fn forward(
     passage.out(forward::size(request.headers()) + target).map_err(cut)?;
     let answered = tokio::select! {
         biased;
-        () = passage.closed() => return Err(refuse::changed()),
+        () = passage.closed() => return Err(exchange.egress.changed(&want.request)),
         answered = link.send(request) => answered,
     };
     let mut response = answered.map_err(|unsent| refuse::unreachable(&host, &unsent.error.to_string()))?;

@@ -41,6 +41,17 @@ impl Origin {
         }
     }
 
+    /// Whatever is asked of it.
+    pub(super) fn request(&self) -> HostRequest {
+        HostRequest {
+            host: self.host.clone(),
+            scheme: self.scheme,
+            port: self.port,
+            method: None,
+            path: None,
+        }
+    }
+
     /// As `Host` and `:authority` write it.
     pub(super) fn authority(&self) -> String {
         let host = match self.host {

@@ -105,7 +105,8 @@ impl Want {
     }
 }
 
-fn method(method: &http::Method) -> Option<Method> {
+/// A method as rules know it.
+pub(super) fn method(method: &http::Method) -> Option<Method> {
     Some(match method.as_str() {
         "GET" => Method::Get,
         "HEAD" => Method::Head,

@@ -28,11 +28,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             hints: None,
             body,
         };
-        let made = self.calls.next_call();
-        if made > self.max_calls() {
-            return Err(self.beyond(made, &asking).await);
-        }
-        match self.tape.find(number, asking.what, body).map_err(Stopped::Diverged)? {
+        match self.known(&asking).await? {
             Known::Answered(answered) => return self.again(number, answered, body),
             Known::Unknown(_) if !is_repeatable(body) => {
                 let refusal = Refusal::new("net.unknown_effect", "only GET, HEAD and OPTIONS are asked again");

@@ -79,6 +79,35 @@ async fn what_is_not_on_the_tape_goes_on_live_and_is_kept() {
 }
 
 #[tokio::test]
+async fn a_lower_number_of_calls_takes_back_none_that_was_answered() {
+    let bench = bench(&json!({"one": entry("echo")}));
+    let road = Road::new(&bench, ALL);
+    let pass = road.pass(Desk::closed());
+    let first = run(&pass).await;
+    pass.close().await.unwrap();
+    let written = road.book.count("call_refused");
+
+    let mut again = Road::new(&bench, "tools: { default: allow, max_calls: 2 }");
+    again.tape = Arc::new(Tape::read(road.book.entries()).unwrap().0);
+    let pass = again.pass(Desk::closed());
+    assert_eq!(run(&pass).await, first);
+    // What is new is one too many, and that is written down once.
+    for number in [6, 7] {
+        let (code, rule, _) = refused(pass.call(number, "one", "echo", HI, b"").await);
+        assert_eq!(
+            (code.as_str(), rule.as_deref()),
+            ("limit.calls", Some("tools.max_calls"))
+        );
+    }
+    pass.close().await.unwrap();
+    assert_eq!(
+        (again.book.count("call_started"), again.book.count("call_refused")),
+        (0, 1)
+    );
+    assert_eq!(road.book.count("call_refused"), written);
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_repeat_itself_goes_no_further() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ALL);

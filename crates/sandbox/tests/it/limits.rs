@@ -48,6 +48,35 @@ async fn a_sleeper_and_a_stopped_process_reach_the_wall() {
     .await;
 }
 
+/// What a program can stop is not waited for: its end comes at its deadline, and the sandbox goes on.
+#[tokio::test]
+async fn a_program_that_stops_its_helpers_ends_in_time() {
+    let everything = "import os, signal\nos.kill(-1, signal.SIGSTOP)\nwhile True: pass";
+    let its_parent = "import os, signal, time\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(60)";
+    let and_is_done = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)";
+    let native = native();
+    let limits = &[("proc.wall_timeout", "300ms")];
+    for source in [everything, its_parent] {
+        let mut sandbox = native.launch(&spec(limits)).await.unwrap();
+        sandbox.prepare(Language::Python).await.unwrap();
+        let started = Instant::now();
+        let ran = run_in(&mut sandbox, code(Language::Python, source)).await;
+        sandbox.settle().await.unwrap();
+        let took = started.elapsed();
+        assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall), "{ran:?}");
+        assert!(took < Duration::from_millis(300 + 1500), "{took:?}: {source}");
+        let after = run_in(&mut sandbox, code(Language::Python, "6 * 7")).await;
+        assert_eq!(after.value(), "42", "{after:?}");
+        sandbox.end().await.unwrap();
+    }
+    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let started = Instant::now();
+    let ran = run_in(&mut sandbox, code(Language::Python, and_is_done)).await;
+    assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    sandbox.end().await.unwrap();
+}
+
 #[tokio::test]
 async fn processor_time_has_a_verdict_of_its_own() {
     check(

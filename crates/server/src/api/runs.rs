@@ -330,9 +330,11 @@ impl Api {
             return Ok(caller.principal);
         }
         let store = self.engine.store();
+        // First, for it is gone as soon as the execution is there.
+        let promise = store.promise(id).await.map_err(|error| unread(&error))?;
         let Some(execution) = store.execution(id).await.map_err(|error| unread(&error))? else {
-            // Not written down yet: then it can only be the caller's own.
-            return Ok(caller.principal);
+            // Without a promise it can only be the caller's own.
+            return Ok(promise.map_or(caller.principal, |promise| promise.principal));
         };
         let session = store.session(execution.session).await.map_err(|error| unread(&error))?;
         Ok(session.map_or(caller.principal, |session| session.principal))

@@ -95,7 +95,7 @@ impl ServerHandler for Face {
         let identity = Implementation::new("ringfence", env!("CARGO_PKG_VERSION")).with_title("Ringfence");
         ServerConfig::new(capabilities)
             .with_server_info(identity)
-            .with_instructions(tools::INSTRUCTIONS)
+            .with_instructions(tools::instructions(self.shared.options.policy.limits().programs))
     }
 
     async fn list_tools(

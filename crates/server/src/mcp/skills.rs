@@ -1,6 +1,6 @@
 //! `save_skill` and `list_skills`: programs kept for later, and found again.
 
-use ringfence_engine::{NewScope, NewSkill, SkillLanguage, SkillProgram, SkillView};
+use ringfence_engine::{NewScope, NewSkill, SkillLanguage, SkillProgram, SkillView, for_bash};
 use ringfence_journal::Principal;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use serde_json::{Value, json};
@@ -51,17 +51,24 @@ pub(crate) fn wanted(given: Option<JsonObject>) -> Result<NewSkill, Fault> {
 }
 
 fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
-    // A script is kept as `shell`, and its first line says whether it is for bash.
-    let kept: Vec<_> = LANGUAGES.iter().filter(|(name, _)| *name != "bash").copied().collect();
-    let language = given.one_of("language", &kept)?.and_then(SkillLanguage::named);
+    let said = given.one_of("language", LANGUAGES)?;
+    let is_bash = said == Some("bash");
+    let language = said.and_then(|said| {
+        if is_bash {
+            Some(SkillLanguage::Shell)
+        } else {
+            SkillLanguage::named(said)
+        }
+    });
     let files = given.any("files").map(files::read).transpose()?.unwrap_or_default();
     match (given.text("code")?, given.text("execution_id")?) {
         (Some(source), None) => Ok(SkillProgram::Code {
             language: language.ok_or_else(|| {
-                let hint = "say `typescript`, `javascript`, `python` or `shell`";
+                let hint = "say `typescript`, `javascript`, `python`, `shell` or `bash`";
                 Fault::new("arguments.missing", "`language` is missing", hint)
             })?,
-            source,
+            // A script is kept as `shell`, and its first line says whether it is for bash.
+            source: if is_bash { for_bash(source) } else { source },
             files,
         }),
         (None, Some(id)) if files.is_empty() => {

@@ -165,12 +165,12 @@ async fn a_hostile_program_lets_nothing_out_that_is_no_plain_file_of_its_own() {
     assert_eq!(
         held,
         [
-            ("link: a link", "fs.plain"),
-            ("folder/passwd: a link", "fs.plain"),
-            ("fifo: not a plain file", "fs.plain"),
-            ("sub: not a plain file", "fs.plain"),
-            ("missing: no file there", "fs.plain"),
-            (".ssh/id: fs.deny", "fs.deny"),
+            ("`link`: a link", "fs.plain"),
+            ("`folder/passwd`: a link", "fs.plain"),
+            ("`fifo`: not a plain file", "fs.plain"),
+            ("`sub`: not a plain file", "fs.plain"),
+            ("`missing`: no file there", "fs.plain"),
+            ("`.ssh/id`: fs.deny", "fs.deny"),
         ]
     );
     for hostile in [
@@ -229,13 +229,13 @@ async fn names_from_inside_hide_nothing_and_what_a_name_keeps_is_told() {
     assert_eq!(
         told,
         [
-            (".ssh left behind: fs.deny; use another name", "fs.deny"),
+            ("`.ssh` left behind: fs.deny; use another name", "fs.deny"),
             (
-                "a\\nb left behind: a name that is not plain text; use a short name of plain text",
+                "`a\\nb` left behind: a name that is not plain text; use a short name of plain text",
                 "fs.plain"
             ),
             (
-                "bad\\xff left behind: a name that is not UTF-8; use a short name of plain text",
+                "`bad\\xff` left behind: a name that is not UTF-8; use a short name of plain text",
                 "fs.plain"
             ),
         ]

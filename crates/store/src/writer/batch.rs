@@ -125,7 +125,18 @@ impl<'a> Batch<'a> {
                 answers,
             ),
             Command::Release { session, reply } => settle(reply, self.release(session), answers),
-            Command::Claim { claim, reply } => settle(reply, claiming::claim(self.connection, &claim), answers),
+            Command::Claim { claim, lease, reply } => {
+                settle(reply, claiming::claim(self.connection, &claim, lease), answers)
+            }
+            Command::Reclaim {
+                execution,
+                from,
+                to,
+                reply,
+            } => {
+                let taken = claiming::reclaim(self.connection, execution, from, to);
+                settle(reply, taken.map(Ok), answers)
+            }
             Command::Keep { policy, json, reply } => {
                 settle(reply, project::keep(self.connection, &policy, &json).map(Ok), answers)
             }
@@ -385,7 +396,7 @@ pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
         | Command::Release { reply, .. }
         | Command::Keep { reply, .. }
         | Command::CatchUp { reply } => answer(reply, Err(ended), answers),
-        Command::Spare { reply, .. } => answer(reply, Err(ended), answers),
+        Command::Spare { reply, .. } | Command::Reclaim { reply, .. } => answer(reply, Err(ended), answers),
         Command::Answer { reply, .. } => answer(reply, Err(ended), answers),
         Command::Settle { reply, .. } => answer(reply, Err(ended), answers),
         Command::Claim { reply, .. } => answer(reply, Err(ended), answers),

@@ -1,56 +1,120 @@
-//! Writes which run a client's key began.
+//! Writes which runs were promised, and which of them a client's key began.
 
 use jiff::{SignedDuration, Timestamp};
+use ringfence_journal::{ExecutionId, LeaseId, Status};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::batch::Step;
-use crate::claim::{Claim, Claimed};
+use super::project::run;
+use crate::claim::{Claim, Claimed, Key};
 
-/// How long a key is remembered.
+/// How long a promise or a key is remembered.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// Keys of a principal that are remembered.
 const MOST: i64 = 10_000;
 
-pub(super) fn claim(connection: &Connection, claim: &Claim) -> Step<Claimed> {
+pub(super) fn claim(connection: &Connection, claim: &Claim, lease: LeaseId) -> Step<Claimed> {
     let now = Timestamp::now();
+    let old = (now - KEPT).as_millisecond();
+    run(connection, "DELETE FROM promises WHERE created < ?", [old])?;
+    if let Some(key) = &claim.key
+        && let Some(earlier) = keyed(connection, claim, key, now)?
+    {
+        return Ok(Ok(earlier));
+    }
+    run(
+        connection,
+        "INSERT INTO promises (execution, principal, lease, created) VALUES (?, ?, ?, ?)",
+        params![
+            claim.execution.to_string(),
+            claim.principal.to_string(),
+            lease.to_string(),
+            now.as_millisecond()
+        ],
+    )?;
+    Ok(Ok(Claimed::Now))
+}
+
+/// Gives a key to the run of a claim; answers with the run that has it.
+fn keyed(
+    connection: &Connection,
+    claim: &Claim,
+    key: &Key,
+    now: Timestamp,
+) -> Result<Option<Claimed>, rusqlite::Error> {
     let principal = claim.principal.to_string();
-    connection
-        .prepare_cached("DELETE FROM claims WHERE created < ?")?
-        .execute([(now - KEPT).as_millisecond()])?;
+    let old = (now - KEPT).as_millisecond();
+    run(connection, "DELETE FROM claims WHERE created < ?", [old])?;
     let found = connection
         .prepare_cached("SELECT execution, asked FROM claims WHERE principal = ? AND key = ?")?
-        .query_row(params![principal, claim.key], |row| {
+        .query_row(params![principal, key.name], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
         })
         .optional()?;
     // A row that is not one of ours is replaced, as one that is not there.
     let found = found.and_then(|(execution, asked)| Some((execution.parse().ok()?, asked)));
     if let Some((execution, asked)) = found {
-        let is_same = asked == claim.asked.as_bytes();
-        return Ok(Ok(if is_same {
+        let is_same = asked == key.asked.as_bytes();
+        return Ok(Some(if is_same {
             Claimed::Before(execution)
         } else {
             Claimed::Otherwise(execution)
         }));
     }
-    connection
-        .prepare_cached("REPLACE INTO claims (principal, key, asked, execution, created) VALUES (?, ?, ?, ?, ?)")?
-        .execute(params![
+    run(
+        connection,
+        "REPLACE INTO claims (principal, key, asked, execution, created) VALUES (?, ?, ?, ?, ?)",
+        params![
             principal,
-            claim.key,
-            claim.asked.as_bytes(),
+            key.name,
+            key.asked.as_bytes(),
             claim.execution.to_string(),
             now.as_millisecond()
-        ])?;
+        ],
+    )?;
     let oldest = "DELETE FROM claims WHERE principal = ?1 AND key IN \
                   (SELECT key FROM claims WHERE principal = ?1 ORDER BY created DESC LIMIT -1 OFFSET ?2)";
     let count: i64 = connection
         .prepare_cached("SELECT count(*) FROM claims WHERE principal = ?")?
         .query_row([&principal], |row| row.get(0))?;
     if count > MOST {
-        connection
-            .prepare_cached(oldest)?
-            .execute(params![principal, MOST - MOST / 10])?;
+        run(connection, oldest, params![principal, MOST - MOST / 10])?;
     }
-    Ok(Ok(Claimed::Now))
+    Ok(None)
+}
+
+/// A promise is another lease's to keep.
+pub(super) fn reclaim(
+    connection: &Connection,
+    execution: ExecutionId,
+    from: LeaseId,
+    to: LeaseId,
+) -> Result<bool, rusqlite::Error> {
+    let changed = connection
+        .prepare_cached("UPDATE promises SET lease = ? WHERE execution = ? AND lease = ? AND status IS NULL")?
+        .execute([to.to_string(), execution.to_string(), from.to_string()])?;
+    Ok(changed > 0)
+}
+
+/// A promise is kept: the run has started.
+pub(super) fn kept(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
+    run(
+        connection,
+        "DELETE FROM promises WHERE execution = ?",
+        [execution.to_string()],
+    )
+}
+
+/// A run that was promised never starts.
+pub(super) fn refused(connection: &Connection, execution: ExecutionId, code: &str) -> Result<(), rusqlite::Error> {
+    let status = match code {
+        "cancelled" => Status::Cancelled,
+        "limit.wall" => Status::TimedOut,
+        _ => Status::Refused,
+    };
+    run(
+        connection,
+        "UPDATE promises SET status = ? WHERE execution = ?",
+        params![status.name(), execution.to_string()],
+    )
 }

@@ -100,8 +100,19 @@ pub(crate) enum Command {
     },
     /// Leave a session to whoever wants it next.
     Release { session: SessionId, reply: Reply<()> },
-    /// Give a client's key to a run, unless it has one.
-    Claim { claim: Box<Claim>, reply: Reply<Claimed> },
+    /// Promise a run to a client, unless its key began another.
+    Claim {
+        claim: Box<Claim>,
+        lease: LeaseId,
+        reply: Reply<Claimed>,
+    },
+    /// Take a promise over.
+    Reclaim {
+        execution: ExecutionId,
+        from: LeaseId,
+        to: LeaseId,
+        reply: Reply<bool>,
+    },
     /// A policy is kept, by its digest.
     Keep {
         policy: PolicyRef,
@@ -141,6 +152,7 @@ impl Command {
             | Command::Counted { .. }
             | Command::Release { .. }
             | Command::Claim { .. }
+            | Command::Reclaim { .. }
             | Command::Keep { .. }
             | Command::Stop { .. }
             | Command::Prune { .. }

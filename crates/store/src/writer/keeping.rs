@@ -47,14 +47,7 @@ impl<'a> Batch<'a> {
             if let Err(error) = write(batch.connection, change, sealed)? {
                 return Ok(Err(error));
             }
-            let recorded = batch.append(chain, event)?;
-            if recorded.is_ok()
-                && let Change::Suspend { execution, .. } = change
-                && !is_busy(batch.connection, session, *execution)?
-            {
-                return Ok(batch.release(session)?.and(recorded));
-            }
-            Ok(recorded)
+            batch.append(chain, event)
         })
     }
 
@@ -284,15 +277,6 @@ fn is_answered(connection: &Connection, execution: ExecutionId) -> Result<bool, 
     connection
         .prepare_cached("SELECT 1 FROM approvals WHERE execution = ? AND state IN ('approved', 'denied')")?
         .exists([execution.to_string()])
-}
-
-/// Whether another execution runs in the session.
-fn is_busy(connection: &Connection, session: SessionId, except: ExecutionId) -> Result<bool, rusqlite::Error> {
-    connection
-        .prepare_cached(
-            "SELECT 1 FROM executions WHERE session = ? AND ended IS NULL AND status = 'running' AND id <> ?",
-        )?
-        .exists(params![session.to_string(), except.to_string()])
 }
 
 /// An execution is over: nobody goes on with it, and its questions are not asked any more.

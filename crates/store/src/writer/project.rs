@@ -4,7 +4,7 @@ use ringfence_journal::{Event, ExecutionId, Kind, LeaseId, Origin, PolicyRef, Pr
 use rusqlite::{Connection, Params, params};
 
 use super::row::{maybe, parsed};
-use super::{asking, keeping, working};
+use super::{asking, claiming, keeping, working};
 use crate::session::Opening;
 use crate::stop::Target;
 
@@ -56,13 +56,13 @@ pub(super) fn changes(event: &Event) -> bool {
         | Kind::ExecutionResumed { .. }
         | Kind::ApprovalAnswered { .. }
         | Kind::PolicyChanged { .. }
+        | Kind::Refused { .. }
         | Kind::Swept { .. }
         | Kind::SessionClosed { .. } => true,
         Kind::SessionOpened { .. }
         | Kind::Output { .. }
         | Kind::Violation { .. }
         | Kind::LimitHit { .. }
-        | Kind::Refused { .. }
         | Kind::StopRequested { .. }
         | Kind::FilesOut { .. }
         | Kind::ServerUsed { .. }
@@ -118,6 +118,10 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         Kind::ExecutionResumed { .. } => stand(connection, event, Status::Running),
         Kind::ApprovalAnswered { id, .. } => asking::note(connection, *id),
         Kind::PolicyChanged { policy, .. } => ruled(connection, &session, policy),
+        Kind::Refused { code, .. } => match event.execution {
+            Some(execution) => claiming::refused(connection, execution, code.as_str()),
+            None => Ok(()),
+        },
         Kind::Swept { .. } => end(connection, &session, &at, "lost"),
         Kind::SessionClosed { .. } => {
             end(connection, &session, &at, "closed")?;
@@ -132,7 +136,6 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
         | Kind::Output { .. }
         | Kind::Violation { .. }
         | Kind::LimitHit { .. }
-        | Kind::Refused { .. }
         | Kind::StopRequested { .. }
         | Kind::FilesOut { .. }
         | Kind::ServerUsed { .. }
@@ -179,6 +182,7 @@ fn begin(
             parent
         ],
     )?;
+    claiming::kept(connection, execution)?;
     used(connection, session, at)
 }
 

@@ -369,6 +369,7 @@ async fn whoever_waits_is_told_of_answers_and_of_stops() {
         .suspend(suspended(session, execution), None, Vec::new())
         .await
         .unwrap();
+    world.store.release_session(session).await.unwrap();
     other.answer(third.id, third.shown, yes()).await.unwrap();
     for listener in [&mut wakes, &mut ears] {
         let next = tokio::time::timeout(soon, listener.next()).await.unwrap().unwrap();

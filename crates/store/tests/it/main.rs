@@ -4,6 +4,7 @@
 mod aliases;
 mod approvals;
 mod audit;
+mod claims;
 mod damage;
 mod loss;
 mod many;

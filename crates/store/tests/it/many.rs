@@ -1,6 +1,6 @@
 //! Sessions and events of one process.
 
-use ringfence_journal::{ExecutionId, Recorder as _, SessionId, SessionState, SessionSummary, Status};
+use ringfence_journal::{ExecutionId, Kind, Recorder as _, SessionId, SessionState, SessionSummary, Status};
 use ringfence_store::{AdoptError, Opening, Sessions, Store};
 
 use crate::support::{closed, ended, opening, report, started, violation, world};
@@ -37,6 +37,32 @@ async fn a_sessions_life_is_written_and_listed() {
     let report = report(&world.store).await;
     assert!(report.is_ok());
     assert_eq!((report.records, report.heads, report.unsigned_records), (4, 2, 0));
+}
+
+#[tokio::test]
+async fn the_last_runs_of_a_page_come_together() {
+    let world = world().await;
+    let (one, two, none) = (world.session().await, world.session().await, world.session().await);
+    let mut last = Vec::new();
+    for session in [one, two, one] {
+        let execution = ExecutionId::generate().unwrap();
+        let mut event = started(session, execution);
+        if let Kind::ExecutionStarted { program, .. } = &mut event.kind {
+            *program = Some(format!("{}.ts", last.len()).as_str().into());
+        }
+        world.store.record(event).await.unwrap();
+        last.push(execution);
+    }
+    world.store.record(ended(one, last[2])).await.unwrap();
+    let found = world.store.last_runs(&[one, none, two]).await.unwrap();
+    let told = |session: &SessionId| {
+        let run = &found[session];
+        (run.execution_id, run.program.clone().unwrap(), run.status)
+    };
+    assert_eq!(found.len(), 2);
+    assert_eq!(told(&one), (last[2], "2.ts".to_owned(), Status::Completed));
+    assert_eq!(told(&two), (last[1], "1.ts".to_owned(), Status::Running));
+    assert!(world.store.last_runs(&[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

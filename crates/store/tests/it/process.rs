@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -16,8 +17,8 @@ const HOME: &str = "RINGFENCE_STORE_TEST_HOME";
 
 /// This test program again, doing one job on a home.
 #[expect(clippy::disallowed_methods, reason = "the tests need a second process of their own")]
-pub(crate) fn start(job: &str, home: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+pub(crate) fn start(job: &str, home: &Path) -> Running {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
             "process::the_other_process",
@@ -28,7 +29,33 @@ pub(crate) fn start(job: &str, home: &Path) -> Child {
         .env(HOME, home)
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Running(child)
+}
+
+/// The other process, killed and reaped where its test leaves it.
+pub(crate) struct Running(Child);
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that was waited for is not signalled.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The other process's lines, without the test harness's own.
@@ -197,7 +224,7 @@ async fn several_processes_write_one_journal_without_forking_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     // The home does not exist yet: they also race to make it.
-    let children: Vec<Child> = (0..6).map(|_| start("write", &home)).collect();
+    let children: Vec<Running> = (0..6).map(|_| start("write", &home)).collect();
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
@@ -262,7 +289,7 @@ fn on_a_small_disk(job: &str) -> Option<Vec<String>> {
         "{mount} && exec '{}' --exact process::the_other_process --nocapture",
         std::env::current_exe().unwrap().display()
     );
-    let mut child = unshare(again).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Running(unshare(again).stdout(Stdio::piped()).spawn().unwrap());
     // Read to its end: its own last words need a reader too.
     let said: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());

@@ -185,7 +185,7 @@ async fn a_process_whose_session_was_taken_keeps_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_suspended_execution_belongs_to_nobody_and_one_process_goes_on_with_it() {
+async fn a_suspended_execution_that_is_left_belongs_to_nobody_and_one_process_goes_on_with_it() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
     let wake = Timestamp::now() + SignedDuration::from_hours(1);
@@ -195,6 +195,9 @@ async fn a_suspended_execution_belongs_to_nobody_and_one_process_goes_on_with_it
         .suspend(suspended(session, execution), Some(wake), last.clone())
         .await
         .unwrap();
+    let held = world.store.session(session).await.unwrap().unwrap();
+    assert_eq!(held.lease, Some(world.lease.id()));
+    world.store.release_session(session).await.unwrap();
     let listed = world.store.session(session).await.unwrap().unwrap();
     assert_eq!((listed.state, listed.lease), (SessionState::Open, None));
     let waits = world.store.execution(execution).await.unwrap().unwrap();
@@ -240,7 +243,7 @@ async fn a_suspended_execution_belongs_to_nobody_and_one_process_goes_on_with_it
 }
 
 #[tokio::test]
-async fn a_session_in_which_another_execution_runs_is_not_left() {
+async fn a_suspended_execution_is_its_own_process_to_go_on_with() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
     let other = begin_in(&world.store, session).await;
@@ -785,6 +788,7 @@ async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room(
                     .suspend(suspended(session, execution), None, Vec::new())
                     .await
                     .unwrap();
+                store.release_session(session).await.unwrap();
                 let mut first = first.lock().unwrap();
                 *first = Some(first.map_or(question.expires, |known| known.min(question.expires)));
             }

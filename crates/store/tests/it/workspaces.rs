@@ -117,6 +117,7 @@ async fn a_session_that_waits_for_a_person_is_not_over_before_nobody_is_waited_f
     crate::approvals::ask(&world.store, id, execution, SignedDuration::from_hours(10)).await;
     let asked = suspended(id, execution);
     world.store.suspend(asked, None, Vec::new()).await.unwrap();
+    world.store.release_session(id).await.unwrap();
     let check = async |hours, expected: bool| {
         let at = Timestamp::now() + SignedDuration::from_hours(hours);
         let found = world.store.workspaces_over(at, 10).await.unwrap();

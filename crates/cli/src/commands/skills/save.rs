@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_engine::{Personal, PromoteError, Promotion, Source, check_schemas, promote};
+use ringfence_engine::{Personal, PromoteError, Promotion, Source, check_schemas, for_bash, promote};
 use ringfence_gateway::Keep;
 use ringfence_journal::ExecutionId;
 use ringfence_store::{RequiredTool, SkillBody, SkillLanguage, SkillMeta, SkillName};
@@ -66,16 +66,22 @@ fn from_file(
     said: Promotion,
     settings: &Settings,
 ) -> Result<(SkillMeta, SkillBody), Fault> {
+    let is_bash = match args.lang {
+        Some(lang) => matches!(lang, Lang::Bash),
+        None => file.extension().is_some_and(|ending| ending == "bash"),
+    };
     let language = match args.lang {
-        Some(lang) => Some(spoken(lang)?),
+        _ if is_bash => Some(SkillLanguage::Shell),
+        Some(lang) => Some(spoken(lang)),
         None => SkillLanguage::of_file(file),
     };
     let language = language.ok_or_else(|| {
         let message = format!("`{}` does not say its language", file.display());
-        Fault::ours("skill.format", message).hint("name it .ts, .js, .py or .sh, or give `--lang`")
+        Fault::ours("skill.format", message).hint("name it .ts, .js, .py, .sh or .bash, or give `--lang`")
     })?;
     let source = String::from_utf8(content(file)?)
         .map_err(|_| Fault::ours("skill.format", format!("`{}` is no text in UTF-8", file.display())))?;
+    let source = if is_bash { for_bash(source) } else { source };
     let keep = Keep::new(&settings.home()?);
     let meta = SkillMeta {
         tools: args
@@ -99,17 +105,12 @@ fn from_file(
     Ok((meta, SkillBody { source, files }))
 }
 
-fn spoken(lang: Lang) -> Result<SkillLanguage, Fault> {
+fn spoken(lang: Lang) -> SkillLanguage {
     match lang {
-        Lang::Ts => Ok(SkillLanguage::TypeScript),
-        Lang::Js => Ok(SkillLanguage::JavaScript),
-        Lang::Python => Ok(SkillLanguage::Python),
-        Lang::Shell => Ok(SkillLanguage::Shell),
-        Lang::Bash => Err(Fault::ours(
-            "skill.format",
-            "a skill is kept as `shell`, which runs by bash where its first line says so",
-        )
-        .hint("begin it with `#!/usr/bin/env bash` and give `--lang shell`")),
+        Lang::Ts => SkillLanguage::TypeScript,
+        Lang::Js => SkillLanguage::JavaScript,
+        Lang::Python => SkillLanguage::Python,
+        Lang::Shell | Lang::Bash => SkillLanguage::Shell,
     }
 }
 

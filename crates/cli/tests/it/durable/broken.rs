@@ -226,7 +226,7 @@ fn whoever_runs_a_program_is_told_that_it_cannot_go_on_elsewhere() {
         "policy.yaml",
     ];
     let mut command = world.setting.command(&args);
-    let run = command.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
+    let run = crate::setting::spawned(command.stderr(fs::File::create(&said).unwrap()));
     let question = world.pending(1).remove(0);
     // While it waits, not only once it is over.
     let told = crate::setting::eventually("it is told", || {

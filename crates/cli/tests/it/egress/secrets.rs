@@ -170,7 +170,7 @@ fn everything(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
 fn conversation(net: &Net, config: &str, policy: &str) -> String {
     let mut command = net.command(&["serve", "--stdio", "--config", config, "--policy", policy]);
     command.stdin(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = crate::setting::spawned(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     let code = "env; curl -sS -H \"Authorization: Bearer $SECRET_0\" https://keyed.example.com/echo/mcp; \
                 curl -sS -H \"Authorization: Bearer $SECRET_1\" https://allowed.example.com/echo/mcp; exit 3";
@@ -194,7 +194,7 @@ fn conversation(net: &Net, config: &str, policy: &str) -> String {
         }
     }
     drop(stdin);
-    let output = child.wait_with_output().unwrap();
+    let output = crate::setting::wait(child, std::time::Duration::from_mins(1));
     said + &String::from_utf8_lossy(&output.stderr)
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use ringfence_testkit::internet::World;
 use serde_json::{Value, json};
 
 use super::world::{self, Net, enter};
@@ -44,9 +45,9 @@ const ask = async (url) => (await tools.web.ask({ url })).trim();
 ]
 "#;
 
-/// A world with the server, under this network.
-fn with_server(network: &Value) -> Net {
-    let net = Net::new(|world| world);
+/// A world with the server, under this network, and what else is in it.
+pub(super) fn with_server(network: &Value, more: impl FnOnce(World) -> World) -> Net {
+    let net = Net::new(more);
     fs::set_permissions(net.setting.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     net.setting.write("web/server.py", SERVER);
     let guest = json!({ "version": 1, "net": network, "fs": { "mounts": [{ "path": "/srv", "access": "ro", "from": "web" }] } });
@@ -82,7 +83,7 @@ fn a_server_in_a_sandbox_reaches_what_its_own_policy_allows() {
     )) {
         return;
     }
-    let net = with_server(&opened());
+    let net = with_server(&opened(), |world| world);
     let done = net.ringfence(&RUN);
     let result: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
     let page = "allowed.example.com 93.184.216.34";
@@ -125,7 +126,7 @@ fn a_server_in_a_sandbox_reaches_nothing_without_a_network() {
     )) {
         return;
     }
-    let net = with_server(&json!({ "enabled": false }));
+    let net = with_server(&json!({ "enabled": false }), |world| world);
     let done = net.ringfence(&RUN);
     let result: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
     assert_eq!(
@@ -144,7 +145,7 @@ fn the_network_of_a_server_stays_under_the_operators_ceiling() {
     )) {
         return;
     }
-    let net = with_server(&opened());
+    let net = with_server(&opened(), |world| world);
     let ceiling = json!({ "ceiling": { "net": { "enabled": true, "allowlist": ["api.example.com"] }, "tools": { "default": "allow" } } });
     net.setting.write("ringfence.yaml", ceiling.to_string());
     let words: Vec<&str> = RUN.into_iter().chain(["--config", "ringfence.yaml"]).collect();

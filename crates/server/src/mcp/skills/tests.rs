@@ -25,6 +25,25 @@ fn a_program_comes_as_code_or_from_a_run() {
 }
 
 #[test]
+fn what_is_saved_for_bash_says_so_in_its_first_line() {
+    let source = |language: &str, code: &str| {
+        let new = json!({ "name": "a", "description": "b", "code": code, "language": language });
+        match given(new).unwrap().program {
+            SkillProgram::Code { source, language, .. } => (source, language.name()),
+            SkillProgram::Run(_) => panic!(),
+        }
+    };
+    assert_eq!(
+        source("bash", "a=(1)"),
+        ("#!/usr/bin/env bash\na=(1)".to_owned(), "shell")
+    );
+    let said = "#!/bin/bash -e\na=(1)";
+    assert_eq!(source("bash", said), (said.to_owned(), "shell"));
+    assert_eq!(source("bash", "#!/bin/sh\n:").0, "#!/usr/bin/env bash\n#!/bin/sh\n:");
+    assert_eq!(source("shell", "a=1").0, "a=1");
+}
+
+#[test]
 fn an_agent_saves_for_itself_or_a_session_only() {
     let scoped = |scope: &str| {
         let arguments = json!({

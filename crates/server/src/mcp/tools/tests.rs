@@ -1,11 +1,14 @@
 use ringfence_catalog::tokens;
+use ringfence_policy::AllowedPrograms;
 use serde_json::{Value, json};
 
-use super::{DESCRIBE_TAKES, LIST_SKILLS_TAKES, LIST_TAKES, RUN_TAKES, SAVE_TAKES, SEARCH_TAKES, WAIT_TAKES, all};
+use super::{
+    DESCRIBE_TAKES, LIST_SKILLS_TAKES, LIST_TAKES, RUN_TAKES, SAVE_TAKES, SEARCH_TAKES, WAIT_TAKES, all, instructions,
+};
 
 /// What a model pays to know the tools, and what a client that shows output schemas too pays more.
 fn price() -> (usize, usize) {
-    let listed = all().into_iter().map(|tool| {
+    let listed = all(AllowedPrograms::All).into_iter().map(|tool| {
         let tool = serde_json::to_value(tool).unwrap();
         let input =
             json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
@@ -37,7 +40,7 @@ fn what_is_taken_is_what_the_schema_says() {
         SAVE_TAKES,
         LIST_SKILLS_TAKES,
     ];
-    for (tool, takes) in all().iter().zip(takes) {
+    for (tool, takes) in all(AllowedPrograms::All).iter().zip(takes) {
         let properties = tool.input_schema["properties"].as_object().unwrap();
         let mut takes = takes.to_vec();
         takes.sort_unstable();
@@ -49,7 +52,7 @@ fn what_is_taken_is_what_the_schema_says() {
 
 #[test]
 fn every_schema_is_one_of_json_schema_2020_12() {
-    for tool in all() {
+    for tool in all(AllowedPrograms::All) {
         for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
             let schema = Value::Object(schema.unwrap().as_ref().clone());
             assert!(
@@ -61,4 +64,14 @@ fn every_schema_is_one_of_json_schema_2020_12() {
         }
         assert!(tool.title.is_some() && tool.annotations.is_some(), "{}", tool.name);
     }
+}
+
+#[test]
+fn what_a_policy_does_not_run_is_not_recommended() {
+    let told = |programs| json!([all(programs), instructions(programs)]).to_string();
+    let (all, none) = (told(AllowedPrograms::All), told(AllowedPrograms::None));
+    for word in ["language shell", "\"shell\"", "\"bash\""] {
+        assert!(all.contains(word) && !none.contains(word), "{word}");
+    }
+    assert!(none.contains("There is no shell"), "{none}");
 }
