@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::clients::{doors_under, node};
 use crate::serving::{Door, serving};
-use crate::setting::{Setting, tool, wait};
+use crate::setting::{Setting, spawned, tool, wait};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -52,7 +52,7 @@ fn converse(setting: &Setting, mut client: Command) -> Value {
         .env("HOME", setting.path("user"));
     client.current_dir(setting.work()).stdin(Stdio::null());
     client.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = client.spawn().unwrap();
+    let mut child = spawned(&mut client);
     let (sender, lines) = mpsc::channel();
     let output = BufReader::new(child.stdout.take().unwrap());
     let reader = thread::spawn(move || {
