@@ -30,6 +30,9 @@ const AT_ONCE: u32 = 64;
 /// How often it is looked for those that are ready, whatever is heard.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// The longest that is waited for a neighbour who sweeps.
+const SWEPT: Duration = Duration::from_secs(5);
+
 /// So often it is looked again for an execution that another process got, or lost, in between.
 const LOOKS: usize = 3;
 
@@ -407,8 +410,9 @@ impl Engine {
                 Found::Taken(taken) => return Ok(taken),
                 Found::Changed => {}
                 Found::Orphan(lease) => {
-                    // Whoever sweeps after its process has not said yet that it can go on.
-                    self.store.swept_by_others(lease).await;
+                    // Whoever sweeps after its process has not said yet that it can go on; what is wrong with him is not waited for.
+                    let swept = tokio::time::timeout(SWEPT, self.store.swept_by_others(lease)).await;
+                    tracing::debug!(%lease, in_time = swept.is_ok(), "an execution has no process");
                     if let Err(error) = sweep::after_the_dead(&self.store).await {
                         tracing::warn!(%error, "what a neighbour left could not be swept");
                     }

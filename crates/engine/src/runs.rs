@@ -414,7 +414,7 @@ impl Runs {
             switch,
             ending: watch::Sender::new(None),
             files,
-            waits: watch::Sender::new(place.is_none()),
+            waits: watch::Sender::new(false),
             unrepeatable: Mutex::default(),
             place: Mutex::new(place),
             places,

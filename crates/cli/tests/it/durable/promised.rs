@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::world::{World, send_all};
 
-const NOTE: &str = "await tools.log.note({ text: 'once' })";
+/// In the language of which no sandbox stands ready: none can be made while the workers are held.
+const NOTE: &str = "await tools.log.note(text='once')";
 
 #[test]
 fn a_run_that_was_promised_is_found_after_its_server_was_killed() {
@@ -15,7 +16,7 @@ fn a_run_that_was_promised_is_found_after_its_server_was_killed() {
     let server = world.serve();
     // It cannot start: nothing of it is written but that it was promised.
     let held = server.hold();
-    let run = server.begin("typescript", NOTE);
+    let run = server.begin("python", NOTE);
     assert_eq!(world.standing(&run), None);
     server.kill();
     send_all(&held, Signal::KILL);
@@ -35,7 +36,7 @@ fn a_run_that_was_promised_is_found_after_its_server_was_killed() {
 fn of_two_servers_with_one_key_one_begins_the_run() {
     let world = World::new();
     let (first, second) = (world.serve(), world.serve());
-    let ask = json!({ "language": "typescript", "code": NOTE });
+    let ask = json!({ "language": "python", "code": NOTE });
     let held = first.hold();
     let (status, begun) = first.ask_keyed("a-key", "?wait=0", &ask);
     assert_eq!(status, 202, "{begun}");
@@ -59,7 +60,7 @@ fn of_two_servers_with_one_key_one_begins_the_run() {
 fn a_key_whose_server_was_killed_before_the_run_began_begins_it() {
     let world = World::new();
     let (first, second) = (world.serve(), world.serve());
-    let ask = json!({ "language": "typescript", "code": NOTE });
+    let ask = json!({ "language": "python", "code": NOTE });
     let held = first.hold();
     let (status, begun) = first.ask_keyed("a-key", "?wait=0", &ask);
     assert_eq!(status, 202, "{begun}");

@@ -393,9 +393,16 @@ impl Server {
 
     /// Holds its workers where they stand, until all of these are told to go on.
     pub(crate) fn hold(&self) -> Vec<u32> {
-        let workers = self.workers();
-        send_all(&workers, Signal::STOP);
-        workers
+        let mut held = Vec::new();
+        loop {
+            let workers = self.workers();
+            // One may have made another before it was held; nobody makes any once all are.
+            if workers.iter().all(|worker| held.contains(worker)) {
+                return held;
+            }
+            send_all(&workers, Signal::STOP);
+            held = workers;
+        }
     }
 
     /// Does something that makes it write to a file, which it may not do any more, and waits until the kernel has ended it for
