@@ -135,9 +135,11 @@ fn bad_query(rejection: &QueryRejection) -> Problem {
 
 /// A body that cannot be read: of another type, or not what the hint says.
 fn bad_body(rejection: &JsonRejection, hint: &'static str) -> Problem {
-    let status = match rejection {
-        JsonRejection::MissingJsonContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        _ => StatusCode::BAD_REQUEST,
+    let is_other = matches!(rejection, JsonRejection::MissingJsonContentType(_));
+    let status = if is_other {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE
+    } else {
+        StatusCode::BAD_REQUEST
     };
     Problem::new(status, "api.body", rejection.body_text()).hint(hint)
 }

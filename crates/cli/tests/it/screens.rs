@@ -195,7 +195,7 @@ fn what_waits_for_a_person() {
     );
     check("approvals-show", &screen(&setting, &["approvals", "show", &id]));
     assert_eq!(setting.run(&["approvals", "deny", &id]).code, Some(0));
-    wait(child, std::time::Duration::from_secs(60));
+    wait(child, std::time::Duration::from_mins(1));
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn converse(setting: &Setting, mut client: Command) -> Value {
         output
             .lines()
             .map_while(Result::ok)
-            .for_each(|line| drop(sender.send(line)))
+            .for_each(|line| drop(sender.send(line)));
     });
     let mut last = String::new();
     while let Ok(line) = lines.recv_timeout(PATIENCE) {

@@ -70,7 +70,7 @@ fn deep(called: &str, keys: &Map<String, Value>) -> Vec<(String, String)> {
     let pair = |key: &str, item: &Value| (format!("{called}[{key}]"), plain(item));
     let pairs = keys.iter().flat_map(|(key, item)| match item {
         Value::Array(items) => items.iter().map(|item| pair(key, item)).collect(),
-        item => vec![pair(key, item)],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![pair(key, item)],
     });
     pairs.collect()
 }
@@ -82,7 +82,7 @@ fn joined(value: &Value, by: char, encode: impl Fn(&str) -> String) -> String {
             .iter()
             .flat_map(|(key, item)| [encode(key), encode(&plain(item))])
             .collect(),
-        other => vec![encode(&plain(other))],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![encode(&plain(value))],
     };
     parts.join(&by.to_string())
 }

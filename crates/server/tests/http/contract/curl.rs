@@ -29,6 +29,7 @@ pub(super) struct Response {
 }
 
 /// Sends all of them, one after another over as few connections as the server allows.
+#[expect(clippy::disallowed_methods, reason = "curl is the client that is tried")]
 pub(super) fn send(address: SocketAddr, requests: &[Request]) -> Vec<Response> {
     let folder = tempfile::tempdir().unwrap();
     let mut config = String::new();
