@@ -31,7 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(variable("OUT_DIR")?);
     let (target_folder, outer_profile) = folder_and_profile(&out).ok_or("`OUT_DIR` is not below a target folder")?;
     // Only what is given out is worth the time of an LTO.
-    let profile = if outer_profile == "dist" { "worker-dist" } else { "worker" };
+    let profile = if outer_profile == "dist" {
+        "worker-dist"
+    } else {
+        "worker"
+    };
     let folder = target_folder.join("worker");
     let mut build = Command::new(variable("CARGO")?);
     build.current_dir(&root).args([

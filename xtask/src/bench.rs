@@ -134,8 +134,7 @@ fn measure(root: &Path, part: Part, arguments: &Arguments) -> Result<()> {
 
 /// Where what was built lies.
 fn target(root: &Path, arguments: &Arguments) -> PathBuf {
-    root.join("target")
-        .join(if arguments.brief { "debug" } else { "dist" })
+    root.join("target").join(if arguments.brief { "debug" } else { "dist" })
 }
 
 #[cfg(test)]
