@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use ringfence_catalog::{Definition, Hints, Listing};
+use ringfence_catalog::{Definition, Listing};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientRequest, ErrorData, ListToolsRequest, PaginatedRequestParams,
     ProtocolVersion, ServerResult, SubscriptionFilter,
@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_client::AuthRequiredError;
 use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::{Map, Value};
 
+use self::gathered_tools::GatheredTools;
 use crate::answer::{CallResult, MOST, TOO_DEEP, TOO_LONG, TOO_MANY_VALUES, UNREADABLE};
 use crate::conversation::ConversationState;
 use crate::credential::Scrubber;
@@ -27,10 +28,10 @@ use crate::plain_words;
 use crate::process::{Process, StderrTail};
 use crate::tree::{MAX_DEPTH, MAX_TREE};
 
+pub(crate) mod gathered_tools;
+
 /// Bounds of a listing.
 const PAGES: usize = 1_000;
-pub(crate) const TOOLS: usize = 10_000;
-pub(crate) const BYTES: usize = 64 * 1024 * 1024;
 const CURSOR: usize = 64 * 1024;
 /// Rounds of questions that one call may cost a person.
 const QUESTIONS: usize = 8;
@@ -227,7 +228,7 @@ impl Talk {
     }
 
     async fn pages(&self) -> Result<Vec<Definition>, ServerError> {
-        let mut gathered = Gathered::new(&self.server);
+        let mut gathered = GatheredTools::new(&self.server);
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES {
             let mut params = PaginatedRequestParams::default();
@@ -502,111 +503,6 @@ pub(crate) fn said(error: &(dyn std::error::Error + 'static)) -> String {
         source = cause.source();
     }
     text
-}
-
-/// Tools of a listing so far, bounded.
-pub(crate) struct Gathered<'a> {
-    server: &'a str,
-    bytes: usize,
-    names: std::collections::HashSet<String>,
-    pub(crate) tools: Vec<Definition>,
-}
-
-impl<'a> Gathered<'a> {
-    pub(crate) fn new(server: &'a str) -> Gathered<'a> {
-        Gathered {
-            server,
-            bytes: 0,
-            names: std::collections::HashSet::new(),
-            tools: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, tool: &Value) -> Result<(), ServerError> {
-        if let Some(tool) = definition(tool) {
-            self.push(tool)
-        } else {
-            tracing::warn!(server = self.server, "a tool without a name or schema is left out");
-            Ok(())
-        }
-    }
-
-    /// One more tool; the first of a name counts.
-    pub(crate) fn push(&mut self, tool: Definition) -> Result<(), ServerError> {
-        let too_much = |what, limit| ServerError::TooMuch {
-            server: self.server.to_owned(),
-            what,
-            limit,
-        };
-        if self.tools.len() == TOOLS {
-            return Err(too_much("tools", TOOLS));
-        }
-        self.bytes += weight(&tool);
-        if self.bytes > BYTES {
-            return Err(too_much("bytes of tools", BYTES));
-        }
-        if self.names.insert(tool.name.clone()) {
-            self.tools.push(tool);
-        }
-        Ok(())
-    }
-}
-
-/// Bytes of a definition as JSON.
-fn weight(tool: &Definition) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting cannot fail, and what cannot be written as JSON came from JSON.
-    let _ = serde_json::to_writer(&mut count, tool);
-    count.0
-}
-
-/// A tool as the protocol writes it.
-fn definition(tool: &Value) -> Option<Definition> {
-    let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
-    let name = text("name").filter(|name| !name.is_empty())?;
-    let input = tool
-        .get("inputSchema")
-        .filter(|schema| schema.is_object() || schema.is_boolean())?;
-    let output = tool
-        .get("outputSchema")
-        .filter(|schema| schema.is_object() || schema.is_boolean());
-    let notes = tool.get("annotations");
-    let hint = |key: &str| notes.and_then(|notes| notes.get(key)).and_then(Value::as_bool);
-    let annotated = notes.and_then(|notes| notes.get("title")).and_then(Value::as_str);
-    // Two that differ are both shown, and so both pinned: clients choose either.
-    let title = match (text("title"), annotated) {
-        (Some(title), Some(other)) if title != other => Some(format!("{title} / {other}")),
-        (title, annotated) => title.or_else(|| annotated.map(str::to_owned)),
-    };
-    let meta = tool.get("_meta");
-    let tags = meta
-        .and_then(|meta| meta.get("tags").or_else(|| meta.pointer("/_fastmcp/tags")))
-        .and_then(Value::as_array);
-    let tags = tags.into_iter().flatten().filter_map(Value::as_str).take(32);
-    Some(Definition {
-        name,
-        title,
-        description: text("description").unwrap_or_default(),
-        input: input.clone(),
-        output: output.cloned(),
-        hints: Hints {
-            read_only: hint("readOnlyHint"),
-            destructive: hint("destructiveHint"),
-            idempotent: hint("idempotentHint"),
-            open_world: hint("openWorldHint"),
-        },
-        tags: tags.map(str::to_owned).collect(),
-    })
 }
 
 #[cfg(test)]

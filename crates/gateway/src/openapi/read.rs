@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Operation, Place, Spot, Style};
 use crate::error::ServerError;
-use crate::talk::Gathered;
+use crate::talk::gathered_tools::GatheredTools;
 
 /// References followed for one schema, and how deep a schema goes.
 const DEFINITIONS: usize = 200;
@@ -19,7 +19,7 @@ type Read = (Listing, BTreeMap<String, Operation>);
 
 /// All operations; `given` are the headers that the operator sends with each.
 pub(super) fn read(server: &str, document: &Value, given: &[&HeaderName]) -> Result<Read, ServerError> {
-    let mut gathered = Gathered::new(server);
+    let mut gathered = GatheredTools::new(server);
     let mut operations = BTreeMap::new();
     let paths = document.get("paths").and_then(Value::as_object);
     for (path, item) in paths.into_iter().flatten() {
