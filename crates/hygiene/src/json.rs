@@ -8,7 +8,7 @@ use crate::hints::Hints;
 use crate::keys::{self, Telling, Trust, Whose};
 use crate::kind::Kind;
 use crate::value::{self, Ground};
-pub(crate) use columns::{Columns, is_columns, is_pairs_value};
+pub(crate) use columns::{Columns, is_columns, is_pairs_field, is_pairs_value};
 use columns::{Level, pair};
 
 /// How deep a value is followed. Whoever parses JSON within bounds never gets here.
@@ -41,6 +41,11 @@ impl<'a> Standing<'a> {
             columns: None,
             hints: Some(hints),
         }
+    }
+
+    /// Whether what stands above or beside says anything of a value there.
+    pub(crate) fn tells(&self) -> bool {
+        self.telling.is_some() || self.columns.is_some() || self.pair.is_some()
     }
 
     /// What a string there is said to be.
@@ -165,7 +170,7 @@ fn speaks(key: &str, member: &Value) -> bool {
 }
 
 /// Keys that only divide what the key above them says.
-fn is_part(key: &str) -> bool {
+pub(crate) fn is_part(key: &str) -> bool {
     matches!(
         key,
         "first"

@@ -1,9 +1,37 @@
 //! Lists of words that say something, looked up by one question.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
-/// Words and what each is, as bits.
-pub(crate) struct Lists(HashMap<&'static str, u16>);
+/// Words and what each is, as bits. The words are ours: nobody can choose them to collide.
+pub(crate) struct Lists {
+    words: HashMap<&'static [u8], u16, BuildHasherDefault<Short>>,
+    /// By what a word begins with, the lengths that such words have: most words are none of a list by that alone.
+    lengths: [u32; 256],
+}
+
+/// A hash of short words that costs little.
+#[derive(Default)]
+pub(crate) struct Short(u64);
+
+impl Hasher for Short {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.0 = (self.0.rotate_left(5) ^ u64::from(byte)).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn finish(&self) -> u64 {
+        // A table takes its place from the low bits, and its mark from the high ones.
+        self.0 ^ self.0 >> 32
+    }
+}
 
 /// The longest word of any list.
 const LONGEST: usize = 24;
@@ -11,24 +39,30 @@ const LONGEST: usize = 24;
 impl Lists {
     /// Lists of words in small letters with spaces between, each with its bits.
     pub(crate) fn new(lists: &[(u16, &'static str)]) -> Lists {
-        let mut words = HashMap::new();
+        let mut all = Lists {
+            words: HashMap::default(),
+            lengths: [0; 256],
+        };
         for (bits, list) in lists {
-            for word in list.split_ascii_whitespace() {
-                *words.entry(word).or_default() |= bits;
+            for word in list.split_ascii_whitespace().map(str::as_bytes) {
+                *all.words.entry(word).or_default() |= bits;
+                all.lengths[usize::from(word[0])] |= 1 << word.len();
             }
         }
-        Lists(words)
+        all
     }
 
     /// What a word is, in any case.
     pub(crate) fn of(&self, word: &str) -> u16 {
-        let mut small = [0; LONGEST];
-        let Some(letters) = small.get_mut(..word.len()) else {
+        let length = word.len();
+        let first = word.bytes().next().map_or(0, |first| first.to_ascii_lowercase());
+        if length > LONGEST || self.lengths[usize::from(first)] & 1 << length == 0 {
             return 0;
-        };
+        }
+        let mut small = [0; LONGEST];
+        let letters = &mut small[..length];
         letters.copy_from_slice(word.as_bytes());
         letters.make_ascii_lowercase();
-        let known = std::str::from_utf8(letters).ok().and_then(|word| self.0.get(word));
-        known.copied().unwrap_or(0)
+        self.words.get(&*letters).copied().unwrap_or(0)
     }
 }

@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 
 use crate::finding::{Evidence, Finding};
 use crate::hints::Hints;
-use crate::json::{Columns, Standing};
+use crate::json::{Columns, Standing, is_columns, is_pairs_value, is_part};
 use crate::kind::{Kind, Kinds};
 use crate::value::{self, Ground};
 use parse::{Node, Span};
 
-/// What the keys of printed structures say of the values in them.
+/// What the keys of printed structures say of the values in them. What a value's own key says of it is found without: only what more
+/// than one key tells is looked at.
 pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
     let hints = Hints::none();
     let mut walk = Walk { text, kinds, out };
     for node in parse::structures(text) {
-        let value = walk.read(&node);
-        walk.node(&node, &value, Standing::top(&hints));
+        walk.node(&node, Standing::top(&hints));
     }
 }
 
@@ -28,56 +28,85 @@ struct Walk<'t, 'o> {
     out: &'o mut Vec<Finding>,
 }
 
-impl Walk<'_, '_> {
-    fn part(&self, span: Span) -> &str {
+/// How deep the names of columns may lie below their key.
+const NAMES: usize = 3;
+
+impl<'t> Walk<'t, '_> {
+    fn part(&self, span: Span) -> &'t str {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// A structure as its rules ask for it.
-    fn read(&self, node: &Node) -> Value {
+    /// As much of a structure as its rules ask for.
+    fn read(&self, node: &Node, depth: usize) -> Value {
         match node {
             Node::Text(span) | Node::Number(span) => Value::from(self.part(*span)),
-            Node::Other => Value::Null,
-            Node::List(items) | Node::Tuple(items) => items.iter().map(|item| self.read(item)).collect(),
-            Node::Object(members) => {
-                let member = |(key, node): &(Span, Node)| (self.part(*key).to_owned(), self.read(node));
-                Value::Object(members.iter().map(member).collect::<Map<_, _>>())
+            Node::List(items) | Node::Tuple(items) if depth > 0 => {
+                items.iter().map(|item| self.read(item, depth - 1)).collect()
             }
+            Node::Object(members) if depth > 0 => Value::Object(self.members(members, depth - 1)),
+            Node::List(_) | Node::Tuple(_) => Value::Array(Vec::new()),
+            Node::Object(_) => Value::Object(Map::new()),
+            Node::Other => Value::Null,
         }
     }
 
-    fn node(&mut self, node: &Node, value: &Value, standing: Standing<'_>) {
-        match (node, value) {
-            (Node::Text(span), _) => {
+    fn members(&self, members: &[(Span, Node)], depth: usize) -> Map<String, Value> {
+        let read = |(key, node): &(Span, Node)| {
+            let key = self.part(*key);
+            let depth = if is_columns(key) { NAMES } else { depth };
+            (key.to_owned(), self.read(node, depth))
+        };
+        members.iter().map(read).collect()
+    }
+
+    fn node(&mut self, node: &Node, standing: Standing<'_>) {
+        match node {
+            Node::Text(span) => {
                 let kind = standing.kind_of(self.part(*span));
                 self.note(*span, kind);
             }
-            (Node::Number(span), _) => {
+            Node::Number(span) => {
                 let number = self.part(*span);
                 // A short number in a list of them is a part of an address of a machine, or of nothing.
                 let short = number.len() < 4;
                 let kind = standing.kind_of_number(number);
                 self.note(*span, kind.filter(|kind| *kind != Kind::Address || !short));
             }
-            (Node::List(nodes) | Node::Tuple(nodes), Value::Array(items)) => {
-                let heads = matches!(nodes.first(), Some(Node::List(_)));
-                let heading = heads.then(|| Columns::heading(items)).flatten();
-                let standing = standing.list(heading.as_ref());
-                for (index, (node, item)) in nodes.iter().zip(items).enumerate() {
-                    self.node(node, item, standing.item(index));
-                }
+            Node::List(items) | Node::Tuple(items) => self.list(items, standing),
+            Node::Object(members) => self.object(members, standing),
+            Node::Other => {}
+        }
+    }
+
+    fn list(&mut self, items: &[Node], standing: Standing<'_>) {
+        let heading = match items {
+            [first @ Node::List(_), second @ (Node::List(_) | Node::Tuple(_)), ..] => {
+                Columns::heading(&[self.read(first, NAMES), self.read(second, 1)])
             }
-            (Node::Object(nodes), Value::Object(members)) => {
-                let columns = Columns::beside(members);
-                let standing = standing.object(members, columns.as_ref());
-                for (key, node) in nodes {
-                    let key = self.part(*key).to_owned();
-                    let value = members.get(&key).unwrap_or(&Value::Null);
-                    self.node(node, value, standing.member(&key));
-                }
+            _ => None,
+        };
+        let standing = standing.list(heading.as_ref());
+        for (index, item) in items.iter().enumerate() {
+            let standing = standing.item(index);
+            if item.is_structure() || standing.tells() {
+                self.node(item, standing);
             }
-            // Of members with one key the last counts.
-            (Node::List(_) | Node::Tuple(_) | Node::Object(_) | Node::Other, _) => {}
+        }
+    }
+
+    fn object(&mut self, members: &[(Span, Node)], standing: Standing<'_>) {
+        let says = |key: &str| is_pairs_value(key) || is_columns(key) || standing.tells() && is_part(key);
+        if !members.iter().any(|(key, _)| says(self.part(*key))) {
+            for (key, node) in members.iter().filter(|(_, node)| node.is_structure()) {
+                self.node(node, standing.member(self.part(*key)));
+            }
+            return;
+        }
+        let read = self.members(members, 0);
+        let columns = Columns::beside(&read);
+        let standing = standing.object(&read, columns.as_ref());
+        for (key, node) in members {
+            self.node(node, standing.member(self.part(*key)));
         }
     }
 

@@ -19,6 +19,7 @@ mod phone;
 pub(crate) use iban::begun as account_length;
 
 use crate::finding::{Evidence, Finding};
+use crate::keys::{self, Telling};
 use crate::kind::{Kind, Kinds};
 
 /// How sure the surroundings are.
@@ -42,10 +43,14 @@ pub(crate) struct Scan<'t> {
     page: usize,
     /// Where the last long word ends.
     word: usize,
-    /// Whether a structure is printed in which one value says what another is.
+    /// Whether a structure is printed in which a key stands over others.
     printed: bool,
+    /// Whether there are keys of fields, and of their values.
+    pairs: (bool, bool),
     /// Where the value ends that a key of secrets was given last.
     given: usize,
+    /// What keys said that were asked last: most texts have the same few.
+    asked: Vec<Option<(&'t str, Option<Telling>)>>,
     long: Vec<(usize, usize)>,
     /// What the keys say that were met last: each stands beside many others.
     hints: around::KeyHints,
@@ -60,6 +65,9 @@ pub(crate) struct Scanned {
     /// Whether a structure is printed in which one value says what another is.
     pub(crate) printed: bool,
 }
+
+/// So many keys are remembered.
+const ASKED: usize = 64;
 
 /// From this length on a word may be a token.
 const LONG: usize = 12;
@@ -99,7 +107,9 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         page: 0,
         word: 0,
         printed: false,
+        pairs: (false, false),
         given: 0,
+        asked: Vec::new(),
         long: Vec::new(),
         hints: around::KeyHints::default(),
         out,
@@ -139,10 +149,11 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         };
         at = next.max(at + 1);
     }
-    if scan.kinds.has(Kind::Secret) && text.contains(" -") {
+    if scan.kinds.has(Kind::Secret) && (text.contains(" --") || text.contains("curl")) {
         credential::options(&mut scan);
     }
-    let printed = scan.printed || ["[[", "[ [", "[\n"].iter().any(|begin| text.contains(begin));
+    let begins = || ["[[", "[ [", "[\n"].iter().any(|begin| text.contains(begin));
+    let printed = scan.printed || scan.pairs == (true, true) || text.contains('[') && begins() && has_heading(text);
     Scanned {
         found: scan.out,
         long: scan.long,
@@ -150,7 +161,36 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
     }
 }
 
-impl Scan<'_> {
+/// Whether a list of lists begins with a text, as rows do whose first names their columns.
+fn has_heading(text: &str) -> bool {
+    let next = |from: usize| {
+        let rest = text.as_bytes().get(from..)?;
+        let at = from + rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+        Some((at, text.as_bytes()[at]))
+    };
+    text.match_indices('[').any(|(at, _)| {
+        let inner = next(at + 1).filter(|(_, byte)| *byte == b'[');
+        inner.is_some_and(|(at, _)| matches!(next(at + 1), Some((_, b'"' | b'\''))))
+    })
+}
+
+impl<'t> Scan<'t> {
+    /// What a key of this text says.
+    fn telling(&mut self, key: &'t str) -> Option<Telling> {
+        let fold = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
+        let place = key.as_bytes().iter().rev().take(8).fold(key.len(), fold) % ASKED;
+        if let Some(Some((asked, said))) = self.asked.get(place)
+            && *asked == key
+        {
+            return *said;
+        }
+        // In a short value there is hardly a key, and no room for many is made.
+        self.asked.resize(ASKED, None);
+        let said = keys::telling(key);
+        self.asked[place] = Some((key, said));
+        said
+    }
+
     /// The byte there, or a space beyond the ends.
     fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(b' ')

@@ -151,7 +151,7 @@ async fn what_a_program_calls_a_tool_is_hidden_wherever_its_result_repeats_it() 
         assert!(!told.contains("ann.lee"), "{told}");
         let calls: Vec<&str> = execution.calls.iter().map(|call| call.tool.as_str()).collect();
         assert!(
-            matches!(calls.as_slice(), [one] if one.starts_with("mail.‹email:")),
+            matches!(calls.as_slice(), [one] if one.starts_with("‹email:")),
             "{told}"
         );
     }

@@ -95,22 +95,29 @@ impl Columns {
     }
 }
 
+/// Keys of the name of a field whose value stands beside it.
+const FIELDS: [&str; 8] = [
+    "field",
+    "key",
+    "name",
+    "label",
+    "attribute",
+    "property",
+    "column",
+    "question",
+];
+
+/// Whether a key is the one of a field's name.
+pub(crate) fn is_pairs_field(key: &str) -> bool {
+    FIELDS.contains(&key)
+}
+
 /// What the field says that an object gives the value of: `{"field": "phone", "value": "…"}`.
 pub(super) fn pair(members: &Map<String, Value>) -> Option<Telling> {
     if !members.keys().any(|key| is_pairs_value(key)) {
         return None;
     }
-    let fields = [
-        "field",
-        "key",
-        "name",
-        "label",
-        "attribute",
-        "property",
-        "column",
-        "question",
-    ];
-    let field = fields.into_iter().find_map(|key| members.get(key)?.as_str())?;
+    let field = FIELDS.into_iter().find_map(|key| members.get(key)?.as_str())?;
     keys::telling(field)
 }
 

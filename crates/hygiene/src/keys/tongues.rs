@@ -1,10 +1,12 @@
 //! Keys in other languages: German, French, Spanish, Italian, Portuguese, Dutch, Polish, Chinese, Japanese, Russian.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
 
 use super::{Telling, Words};
 use crate::kind::Kind;
+use crate::lists::Short;
 use crate::prose::folded;
 
 /// What a key says in another language.
@@ -19,7 +21,7 @@ pub(super) fn telling(words: &Words) -> Option<Telling> {
         Some(plain) => KEYS.get(plain.as_str()).copied(),
         None => KEYS.get(word).copied(),
     };
-    plain(joined).or_else(|| plain(words.last()))
+    plain(joined).or_else(|| (words.count > 1).then(|| plain(words.last())).flatten())
 }
 
 /// Whether a script puts spaces between words.
@@ -27,8 +29,8 @@ fn is_spaced(letter: char) -> bool {
     !matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}')
 }
 
-static KEYS: LazyLock<HashMap<&str, Telling>> = LazyLock::new(|| {
-    let mut keys = HashMap::new();
+static KEYS: LazyLock<HashMap<&str, Telling, BuildHasherDefault<Short>>> = LazyLock::new(|| {
+    let mut keys = HashMap::default();
     for (telling, words) in LISTS {
         keys.extend(words.split_ascii_whitespace().map(|word| (word, telling)));
     }

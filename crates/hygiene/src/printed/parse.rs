@@ -22,6 +22,12 @@ pub(super) enum Node {
     Other,
 }
 
+impl Node {
+    pub(super) fn is_structure(&self) -> bool {
+        matches!(self, Node::List(_) | Node::Tuple(_) | Node::Object(_))
+    }
+}
+
 /// The most levels that are followed.
 const DEPTH: usize = 64;
 /// The longest key and the longest call.
@@ -243,7 +249,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         for frame in self.open.drain(..) {
-            let whole = |node: &Node| matches!(node, Node::List(_) | Node::Tuple(_) | Node::Object(_));
+            let whole = Node::is_structure;
             match frame.node {
                 Node::List(items) | Node::Tuple(items) => self.roots.extend(items.into_iter().filter(whole)),
                 Node::Object(members) => self

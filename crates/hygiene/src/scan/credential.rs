@@ -3,7 +3,7 @@
 
 mod judge;
 
-use super::label::{Key, Stands, first, note};
+use super::label::{Key, Stands, first, line_label, note};
 use super::{Scan, around};
 use crate::finding::Evidence;
 use crate::keys::{self, Telling, Whose};
@@ -35,8 +35,9 @@ const SCHEMES: [&str; 8] = [
     "key",
 ];
 
-/// A key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name.
-pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
+/// A key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name. Unless a structure
+/// follows it is one of a secret.
+pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<Key<'t>> {
     if scan.byte(at + 1) == b':' || scan.before(at) == b':' {
         return None;
     }
@@ -45,9 +46,32 @@ pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
     let outside = scan.bytes[start.saturating_sub(8)..start].trim_ascii_end();
     let parted = matches!(outside.last(), Some(b'{' | b',' | b';' | b'&' | b'(' | b'['));
     let quoted = matches!(scan.before(start), b'"' | b'\'' | b'`');
-    let header = || HEADERS.iter().any(|header| text.eq_ignore_ascii_case(header));
+    let begun = || matches!(text.as_bytes()[0] | 0x20, b'a' | b'c' | b'p' | b's' | b'x');
+    let header = || begun() && HEADERS.iter().any(|header| text.eq_ignore_ascii_case(header));
     let stands = Stands::Within;
-    (parted || quoted || header()).then_some(Key { text, start, stands })
+    let good = (parted || quoted || header()) && (opens || may_be(text));
+    good.then_some(Key { text, start, stands })
+}
+
+/// Whether a word may be the key of a secret: asked before anything is looked up.
+fn may_be(word: &str) -> bool {
+    let told = |part: &[u8]| {
+        let part = [part[0] | 0x20, part[1] | 0x20, part[2] | 0x20];
+        matches!(
+            &part,
+            b"pas" | b"pwd" | b"sec" | b"tok" | b"key" | b"cre" | b"aut" | b"coo" | b"pin" | b"cvv" | b"cvc" | b"otp"
+        ) || matches!(&part, b"ken" | b"ras" | b"enh" | b"asl" | b"htw")
+    };
+    !word.is_ascii() || word.as_bytes().windows(3).any(told)
+}
+
+/// The one word of a line before a `=` with a space on each side, as files of settings have it.
+pub(super) fn key_of_setting<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
+    let spaced = scan.bytes[at] == b'=' && scan.byte(at + 1) == b' ' && scan.before(at) == b' ';
+    let end = at.checked_sub(1).filter(|_| spaced)?;
+    let word = scan.text.get(end - word_before(scan, end)..end)?;
+    let key = may_be(word).then(|| line_label(scan, at)).flatten()?;
+    (!key.text.contains(' ')).then_some(key)
 }
 
 /// How long the word is that ends before a byte.
@@ -214,7 +238,13 @@ pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
 
 /// Options of commands that are given a secret: `--password hunter2`, `-u ann:hunter2`.
 pub(super) fn options(scan: &mut Scan<'_>) {
-    for (at, _) in scan.text.match_indices(" -") {
+    for (dash, _) in scan.text.match_indices('-') {
+        let Some(at) = dash.checked_sub(1).filter(|at| scan.bytes[*at] == b' ') else {
+            continue;
+        };
+        if !matches!(scan.byte(at + 2), b'-' | b'u' | b'U' | b'b') {
+            continue;
+        }
         let rest = first(&scan.text[at + 2..], 400);
         let name_end = rest.find([' ', '=', '\n']).unwrap_or(rest.len());
         let (name, value) = (&rest[..name_end], &rest[name_end..]);

@@ -4,8 +4,8 @@
 use super::number::is_word;
 use super::{Scan, around, assigned, credential};
 use crate::finding::{Evidence, Finding};
-use crate::json::{is_columns, is_pairs_value};
-use crate::keys::{self, Telling, Whose};
+use crate::json::{is_columns, is_pairs_field, is_pairs_value};
+use crate::keys::{Telling, Whose};
 use crate::kind::Kind;
 use crate::secret;
 use crate::value::{self, Ground};
@@ -60,20 +60,27 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     };
     let from = at + 1 + lead;
     let Some(key) = key_before(scan, at, follows) else {
-        if follows != Follows::Quote {
-            let key = if scan.bytes[at] == b':' {
-                credential::key_within(scan, at)
+        let opens = matches!(begins, '{' | '[') || is_named_structure(value);
+        let colon = scan.bytes[at] == b':';
+        if follows != Follows::Quote && (opens && colon || scan.kinds.has(Kind::Secret)) {
+            let key = if colon {
+                credential::key_within(scan, at, opens)
             } else {
-                spaced_key(scan, at)
+                credential::key_of_setting(scan, at)
             };
             if let Some(key) = key {
-                within(scan, &key, from, begins);
+                within(scan, &key, from, opens && colon);
             }
         }
         return;
     };
-    scan.printed |= is_of_structure(key.text, begins);
-    let Some(telling) = keys::telling(key.text).filter(|telling| scan.kinds.has(telling.kind)) else {
+    scan.printed |= begins == '[' && is_columns(key.text);
+    if follows == Follows::Quote && is_pairs_field(key.text) {
+        scan.pairs.0 = true;
+    } else if is_pairs_value(key.text) {
+        scan.pairs.1 = true;
+    }
+    let Some(telling) = scan.telling(key.text).filter(|telling| scan.kinds.has(telling.kind)) else {
         return;
     };
     scan.printed |= is_named_structure(value);
@@ -95,11 +102,13 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
 }
 
 /// What follows a key in the middle of a line.
-fn within(scan: &mut Scan<'_>, key: &Key<'_>, from: usize, begins: char) {
-    if matches!(begins, '{' | '[') || is_named_structure(first(&scan.text[from..], VALUE)) {
-        scan.printed |= is_of_structure(key.text, begins) || keys::telling(key.text).is_some();
+fn within<'t>(scan: &mut Scan<'t>, key: &Key<'t>, from: usize, opens: bool) {
+    if opens {
+        let columns = is_columns(key.text) && scan.byte(from) == b'[';
+        scan.pairs.1 |= is_pairs_value(key.text);
+        scan.printed |= columns || scan.telling(key.text).is_some();
     } else if scan.kinds.has(Kind::Secret)
-        && let Some(telling) = keys::telling(key.text).filter(|telling| telling.kind == Kind::Secret)
+        && let Some(telling) = scan.telling(key.text).filter(|telling| telling.kind == Kind::Secret)
     {
         credential::labelled(scan, key, telling, from);
     }
@@ -107,21 +116,11 @@ fn within(scan: &mut Scan<'_>, key: &Key<'_>, from: usize, begins: char) {
 
 /// Whether a structure follows with its name before it: `Phones {`, `Map(2) {`.
 fn is_named_structure(value: &str) -> bool {
+    if !value.starts_with(char::is_uppercase) {
+        return false;
+    }
     let end = value.find(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | '.' | '(' | ')'));
-    let opens = |rest: &str| rest.trim_start_matches(' ').starts_with(['{', '[']);
-    value.starts_with(char::is_uppercase) && end.is_some_and(|end| opens(&value[end..]))
-}
-
-/// The one word of a line before a `=` with a space on each side, as files of settings have it.
-fn spaced_key<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
-    let spaced = scan.bytes[at] == b'=' && scan.byte(at + 1) == b' ' && scan.before(at) == b' ';
-    let key = spaced.then(|| line_label(scan, at)).flatten()?;
-    (!key.text.contains(' ')).then_some(key)
-}
-
-/// Whether a key is one of a printed structure that says what stands elsewhere in it.
-fn is_of_structure(key: &str, begins: char) -> bool {
-    begins == '[' && is_columns(key) || is_pairs_value(key)
+    end.is_some_and(|end| value[end..].trim_start_matches(' ').starts_with(['{', '[']))
 }
 
 /// The key before a `:` or `=`. Of bare words only those are asked that a value in quotes follows, or a number.
@@ -287,7 +286,7 @@ fn quoted_key<'t>(scan: &Scan<'t>, close: usize) -> Option<Key<'t>> {
 }
 
 /// The label that a line begins with.
-fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
+pub(super) fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
     let lowest = at.saturating_sub(LABEL);
     let begin = match scan.bytes[lowest..at].iter().rposition(|byte| *byte == b'\n') {
         Some(index) => lowest + index + 1,
