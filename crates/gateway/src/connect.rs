@@ -19,6 +19,7 @@ use crate::lines::Lines;
 use crate::link::{Link, Way};
 use crate::oauth::Tokens;
 use crate::openapi::Api;
+use crate::plain_words;
 use crate::process::{self, Start, StderrTail};
 use crate::servers::{Auth, Interface, Place, Program, Remote, Server, Source};
 use crate::spawner::Spawn;
@@ -122,7 +123,7 @@ async fn start_program(hub: &Hub, server: &Server, program: &Program, seen: Opti
                 cwd: program.cwd.as_deref(),
             };
             let started = process::start(&start, &hub.options.environment, scrubber.clone());
-            let (process, stdout, stdin) = started.map_err(|error| unstarted(error.to_string()))?;
+            let (process, stdout, stdin) = started.map_err(|error| unstarted(plain_words::of_start(&error)))?;
             let (lines, state) = Lines::new(stdout, stdin);
             let footing = Footing {
                 process: Some(process),

@@ -35,6 +35,14 @@ pub(crate) fn of_opening(error: &ClientInitializeError) -> String {
     }
 }
 
+/// Why a program did not start, without the system's number of it.
+pub(crate) fn of_start(error: &dyn Error) -> String {
+    let text = error.to_string();
+    let mut letters = text.split(" (os error ").next().unwrap_or(&text).chars();
+    let first: Vec<char> = letters.next().into_iter().flat_map(char::to_lowercase).collect();
+    first.into_iter().chain(letters).collect()
+}
+
 /// Why a request of a conversation has no answer.
 pub(crate) fn of_request(error: &ServiceError) -> String {
     if let ServiceError::TransportSend(error) = error {

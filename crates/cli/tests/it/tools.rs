@@ -707,7 +707,7 @@ fn servers_that_cannot_be_used_are_named_and_leave_the_others_alone() {
     let tested = setting.run(&["servers", "test", "--servers", "servers.json"]);
     assert_eq!(tested.code, Some(1));
     assert!(
-        tested.stdout.contains("`mute`") && tested.stdout.contains("ok"),
+        tested.stdout.contains("failed  mute   the connection ended") && tested.stdout.contains("ok      small"),
         "{tested:?}"
     );
     setting.write("servers.json", r#"{ "mcpServers": { "a": { "comand": "x" } } }"#);
