@@ -144,7 +144,7 @@ impl<'a> Scanner<'a> {
             let glob = self.globs.hidden_by(&state, name);
             state = self.globs.enter(&state, name);
             at.push(name);
-            if is_private(CWD, &at) {
+            if is_private(CWD, &at) && !is_tools_below(real, &at) {
                 return Err(ScanError::Private { path: real.to_owned() });
             }
             if let Some(glob) = glob.or_else(|| self.globs.hides_all(&state)) {
@@ -381,6 +381,13 @@ fn is_private(above: impl AsFd, folder: &Path) -> bool {
     const CONFIGURATION: &str = "ringfence";
     let has = |name: &str| statat(above.as_fd(), folder.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok();
     has(JOURNAL) || folder.file_name().is_some_and(|name| name == CONFIGURATION) && has(KEYS)
+}
+
+/// Whether a path lies in the folder for type checkers of a data folder: `doctor` says to put them there, and they run in sandboxes.
+fn is_tools_below(real: &Path, data_folder: &Path) -> bool {
+    const TOOLS: &str = "tools";
+    real.strip_prefix(data_folder)
+        .is_ok_and(|inside| inside.starts_with(TOOLS))
 }
 
 /// A name that a glob can be compared with.

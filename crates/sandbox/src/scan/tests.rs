@@ -247,3 +247,26 @@ fn data_and_keys_of_our_own_are_shown_to_nobody() {
     let hidden = ["config/ringfence", "share/rf"].map(str::to_owned).into();
     assert_eq!(shown, Shown::Folder { hidden });
 }
+
+#[test]
+fn type_checkers_in_a_data_folder_are_shown_and_nothing_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for inside in ["tools/npm/lib", "tools.old", "workspaces/tools"] {
+        fs::create_dir_all(root.join(inside)).unwrap();
+    }
+    fs::write(root.join("ringfence.db"), "x").unwrap();
+    std::os::unix::fs::symlink(&root, root.join("tools/up")).unwrap();
+    let look = |inside: &str| {
+        let real = root.join(inside).canonicalize().unwrap();
+        Scanner::new(&[], std::iter::empty()).look(&real)
+    };
+    assert!(matches!(look("tools/npm/lib"), Ok(Shown::Folder { .. })));
+    for inside in ["tools.old", "workspaces/tools", "tools/up", "tools/up/workspaces"] {
+        let refused = look(inside);
+        assert!(
+            matches!(refused, Err(ScanError::Private { .. })),
+            "{inside}: {refused:?}"
+        );
+    }
+}
