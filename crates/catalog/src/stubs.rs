@@ -24,7 +24,7 @@ pub struct Notes {
     pub approval: Option<String>,
     /// Limits such as `10/min`.
     pub rates: Vec<String>,
-    /// What is done with personal data, such as `results have stand-ins for email`.
+    /// What is done with personal data, such as `results have aliases for email`.
     pub pii: Option<String>,
 }
 

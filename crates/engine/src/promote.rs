@@ -78,9 +78,9 @@ pub enum PromoteError {
         /// How it ended.
         status: Status,
     },
-    /// Its program has stand-ins that mean nothing elsewhere.
-    #[error("its program has stand-ins for personal data, which mean something in its own session only")]
-    StandIns,
+    /// Its program has aliases that mean nothing elsewhere.
+    #[error("its program has aliases for personal data, which mean something in its own session only")]
+    Aliases,
     /// It would give somebody's data to others.
     #[error("{place} has personal data or secrets: {kinds}")]
     Personal {
@@ -134,7 +134,7 @@ impl PromoteError {
             PromoteError::Unkept(_) => "skill.unkept",
             PromoteError::Unfinished(_) => "skill.unfinished",
             PromoteError::Unfit { .. } => "skill.unfit",
-            PromoteError::StandIns => "skill.stand_ins",
+            PromoteError::Aliases => "skill.aliases",
             PromoteError::Personal { .. } => "skill.personal",
             PromoteError::Unseen(_) => "data.unseen",
             PromoteError::Changed { .. } | PromoteError::Unpinned { .. } => "skill.stale",
@@ -157,7 +157,7 @@ impl PromoteError {
             ),
             PromoteError::Unfinished(_) => Some("wait for its end"),
             PromoteError::Unfit { .. } => Some("name a run that completed"),
-            PromoteError::StandIns => {
+            PromoteError::Aliases => {
                 Some("let the program take such values as its input, run it, and promote that run")
             }
             PromoteError::Personal { .. } => Some(
@@ -207,7 +207,7 @@ pub async fn promote(
     let had_args = !script.args.is_empty();
     let (language, source) = program(&script)?;
     if !stands_alone(&source) {
-        return Err(PromoteError::StandIns);
+        return Err(PromoteError::Aliases);
     }
     if promotion.personal == Personal::Refused {
         let policy = store.policy(&session.policy_digest).await?;
@@ -258,7 +258,7 @@ fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(
         let kinds = if stands_alone(&text) {
             sight.kinds_in(&text)
         } else {
-            BTreeSet::from(["stand-ins of its session".to_owned()])
+            BTreeSet::from(["aliases of its session".to_owned()])
         };
         Some((format!("`{}`", file.name.as_str()), kinds))
     });
@@ -271,7 +271,7 @@ fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(
     }
 }
 
-/// Whether a text has no stand-ins, of our kinds or an operator's, which mean something in their own session only.
+/// Whether a text has no aliases, of our kinds or an operator's, which mean something in their own session only.
 pub(crate) fn stands_alone(text: &str) -> bool {
     let is_one = |inner: &str| {
         let (word, code) = inner.split_once(':').unwrap_or_default();

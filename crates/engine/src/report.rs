@@ -148,11 +148,9 @@ pub(crate) fn at_the_door(rule: &str) -> Enforcement {
 
 /// A host folder that cannot be shown is a matter of the policy that names it.
 pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
-    let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
-    let message = format!("{error}{cause}");
     Refusal {
         code: "policy.mount",
-        message,
+        message: error.whole(),
         rule: error.rule(),
         hint: Some(error.hint()),
     }

@@ -144,6 +144,22 @@ impl Written {
         Written::Text(Secret::new(text))
     }
 
+    /// Why there is no value, as far as it can be told without reading one.
+    pub(crate) fn missing(&self, environment: &Environment) -> Option<CredentialError> {
+        match self {
+            Written::Env(name) if environment(name).is_none() => Some(CredentialError::Unset(name.clone())),
+            Written::File(path) => {
+                let error = std::fs::metadata(path).err()?;
+                Some(CredentialError::Unreadable {
+                    path: path.clone(),
+                    kind: error.kind(),
+                })
+            }
+            Written::Behind(_, written) => written.missing(environment),
+            Written::Env(_) | Written::Text(_) | Written::Vault(_) | Written::Keyring(_) => None,
+        }
+    }
+
     /// The value, now.
     pub fn resolve(&self, environment: &Environment, vault: &Vault) -> Result<Secret, CredentialError> {
         match self {

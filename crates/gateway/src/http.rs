@@ -314,13 +314,12 @@ impl Carrier {
                 match serde_json::from_slice(&text) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
                     Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
-                    Err(_) if tree::is_too_deep(&text) && answered(&text).is_some() => {
-                        let number = answered(&text).unwrap_or_default();
-                        Ok(StreamableHttpPostResponse::Json(broken(TOO_DEEP, number), session))
-                    }
-                    Err(_) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed(
-                        "an answer that cannot be read",
-                    ))),
+                    Err(_) => match answered(&text).filter(|_| tree::is_too_deep(&text)) {
+                        Some(number) => Ok(StreamableHttpPostResponse::Json(broken(TOO_DEEP, number), session)),
+                        None => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed(
+                            "an answer that cannot be read",
+                        ))),
+                    },
                 }
             }
             _ if !asks => Ok(StreamableHttpPostResponse::Accepted),

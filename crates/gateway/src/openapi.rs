@@ -1,5 +1,6 @@
 //! An HTTP interface described by an `OpenAPI` document, 3.0 or 3.1: each operation is a tool.
 
+mod body;
 mod read;
 mod style;
 
@@ -20,6 +21,7 @@ use crate::servers::entry::safe;
 use crate::servers::{Document, Interface};
 use crate::talk::said;
 use crate::tree;
+use body::{Given, Kind};
 use style::Style;
 
 /// Bytes of a document.
@@ -33,6 +35,7 @@ enum Spot {
     Path,
     Query,
     Header,
+    Cookie,
     /// One property of the body.
     Field,
     /// The body itself.
@@ -54,6 +57,8 @@ struct Operation {
     path: String,
     /// Argument to where it goes.
     places: BTreeMap<String, Place>,
+    /// How its body is written.
+    body: Kind,
 }
 
 /// The interface.
@@ -208,7 +213,7 @@ impl Api {
         let mut path = operation.path.clone();
         let mut url = self.base.clone();
         let (mut query, mut headers) = (Vec::new(), self.headers.clone());
-        let (mut fields, mut whole) = (Map::new(), None);
+        let (mut fields, mut whole, mut cookies) = (Map::new(), None, Vec::new());
         for (name, value) in arguments {
             let Some(Place { spot, called, style }) = operation.places.get(&name) else {
                 return Err(format!("no parameter `{name}`"));
@@ -227,6 +232,7 @@ impl Api {
                     let pair = pair.zip(HeaderValue::from_str(&style.text(&value, str::to_owned)).ok());
                     headers.push(pair.ok_or_else(|| format!("`{name}` cannot be a header"))?);
                 }
+                Spot::Cookie => cookies.extend(style.pairs(called, &value)),
                 Spot::Field => _ = fields.insert(called.clone(), value),
                 Spot::Body => whole = Some(value),
             }
@@ -242,11 +248,18 @@ impl Api {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let body = whole.or_else(|| (!fields.is_empty()).then_some(Value::Object(fields)));
-        if let Some(body) = body {
-            request = request
-                .header(header::CONTENT_TYPE, "application/json")
-                .body(body.to_string());
+        if !cookies.is_empty() {
+            let pair = |(name, value): &(String, String)| format!("{}={}", encode(name), encode(value));
+            let cookies: Vec<String> = cookies.iter().map(pair).collect();
+            request = request.header(header::COOKIE, cookies.join("; "));
+        }
+        let given = match whole {
+            Some(whole) => Some(Given::Whole(whole)),
+            None => (!fields.is_empty()).then_some(Given::Fields(fields)),
+        };
+        if let Some(given) = given {
+            let (kind, body) = operation.body.write(given)?;
+            request = request.header(header::CONTENT_TYPE, kind).body(body);
         }
         request.build().map_err(|error| error.without_url().to_string())
     }

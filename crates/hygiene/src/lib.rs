@@ -1,7 +1,7 @@
 //! Personal data and secrets out, floods out: text and JSON in, text and JSON out.
 //!
 //! A [`Detector`] finds personal data and secrets, in text, tables and JSON, by the keys that values stand under and by
-//! their forms. [`Aliases`] puts stand-ins in their place and takes them back. [`TextCap`] and [`JsonCap`] take output in
+//! their forms. [`Aliases`] puts aliases in their place and takes them back. [`TextCap`] and [`JsonCap`] take output in
 //! pieces and keep what fits, harmless and with notices; cap first, then hide.
 //!
 //! ```

@@ -149,8 +149,11 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         };
         at = next.max(at + 1);
     }
-    if scan.kinds.has(Kind::Secret) && (text.contains(" --") || text.contains("curl")) {
-        credential::options(&mut scan);
+    if scan.kinds.has(Kind::Secret) {
+        if [" --", " -p", "curl"].iter().any(|part| text.contains(part)) {
+            credential::options(&mut scan);
+        }
+        credential::sentences(&mut scan);
     }
     let begins = || ["[[", "[ [", "[\n"].iter().any(|begin| text.contains(begin));
     let printed = scan.printed || scan.pairs == (true, true) || text.contains('[') && begins() && has_heading(text);

@@ -29,7 +29,7 @@ pub struct DataDraft {
     pub returned: Option<ReturnDraft>,
 }
 
-/// `data.pii`: stand-ins for personal data.
+/// `data.pii`: aliases for personal data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

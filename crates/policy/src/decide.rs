@@ -252,10 +252,11 @@ impl RuleSet {
 
     /// Whether a host file at this place below a mount is shown.
     pub(crate) fn file(&self, path: &RelPath) -> Vec<Decision> {
-        let deny = self.draft.fs.iter().flat_map(|fs| fs.deny.iter().enumerate());
+        let deny = self.draft.fs.iter().flat_map(|fs| &fs.deny);
+        // By the glob itself: a number would count the built-in ones too, which stand in no file of the reader's.
         let mut matching: Vec<Decision> = deny
-            .filter(|(_, glob)| glob.hides(path))
-            .map(|(index, _)| self.decide(Verdict::Deny, &format!("fs.deny[{index}]")))
+            .filter(|glob| glob.hides(path))
+            .map(|glob| self.decide(Verdict::Deny, &format!("fs.deny[{glob}]")))
             .collect();
         if matching.is_empty() {
             matching.push(self.decide(Verdict::Allow, "fs.mounts"));

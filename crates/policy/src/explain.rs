@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::decide::{Decision, Rule, RuleSet, Verdict, allow_rules, strictest};
-use crate::draft::Access;
+use crate::draft::{Access, Draft};
 use crate::host::Host;
 use crate::measure::word;
 use crate::net::{HostRequest, HostRule, Method, Scheme};
@@ -139,7 +139,7 @@ impl Policy {
         }
         let mut notes = self.hint_notes(hints, &matched);
         if self.data_rules().reveals(name) {
-            notes.push("`data.pii.reveal_to` names it: it gets real values in place of stand-ins".to_owned());
+            notes.push("`data.pii.reveal_to` names it: it gets real values in place of aliases".to_owned());
         }
         Explanation {
             notes,
@@ -399,6 +399,13 @@ fn unreadable(rule: &str, error: &dyn fmt::Display) -> Explanation {
     }
 }
 
+/// Whether a rule is one of the globs that hide files under every policy.
+fn is_builtin_deny(address: &str) -> bool {
+    let glob = address.strip_prefix("fs.deny[").and_then(|rest| rest.strip_suffix(']'));
+    let builtin = Draft::builtin().fs.unwrap_or_default().deny;
+    glob.is_some_and(|glob| builtin.iter().any(|one| one.to_string() == glob))
+}
+
 /// What a person can do about an answer, by the rule that gave it.
 fn next_step(rule: &Rule, verdict: Verdict) -> Option<String> {
     let address = rule.as_str();
@@ -421,8 +428,11 @@ fn next_step(rule: &Rule, verdict: Verdict) -> Option<String> {
         "builtin.hosts" => "this name always stays closed",
         "fs.mounts" => "add a mount to `fs.mounts`",
         address if address.starts_with("fs.mounts[") => "set `access: rw` on that mount",
+        address if is_builtin_deny(address) => {
+            "this entry is built in and cannot be removed; give the program a copy under another name"
+        }
         address if address.starts_with("fs.deny") => {
-            "the built-in entries cannot be removed; give the program a copy under another name"
+            "remove or narrow that entry of `fs.deny` if it is yours, or give the program a copy under another name"
         }
         address if address.contains("denylist") => {
             "a denylist wins over every allow rule; remove the entry if it is yours"

@@ -201,7 +201,7 @@ fn unlearnt(tried: &Tried) -> Option<String> {
     let names: Vec<String> = hidden.iter().map(|name| format!("`{name}`")).collect();
     let names = names.join(" and ");
     Some(format!(
-        "a condition on {names}, if there should be one: only stand-ins for personal data are kept of it"
+        "a condition on {names}, if there should be one: only aliases for personal data are kept of it"
     ))
 }
 

@@ -72,7 +72,7 @@ pub struct PiiAhead {
     pub inside: PiiInside,
     /// The kinds that are hidden, the operator's own last.
     pub kinds: Vec<String>,
-    /// Whether the tool gets the real values in place of stand-ins.
+    /// Whether the tool gets the real values in place of aliases.
     pub revealed: bool,
 }
 
@@ -243,12 +243,12 @@ impl fmt::Display for PiiAhead {
         let kinds = self.kinds.join(", ");
         match (self.mode, self.inside) {
             (PiiMode::Off, _) => write!(f, "nothing is hidden"),
-            (PiiMode::Alias, PiiInside::Alias) => write!(f, "results have stand-ins for {kinds}"),
-            (PiiMode::Alias, PiiInside::Real) => write!(f, "the program's own result gets stand-ins for {kinds}"),
+            (PiiMode::Alias, PiiInside::Alias) => write!(f, "results have aliases for {kinds}"),
+            (PiiMode::Alias, PiiInside::Real) => write!(f, "the program's own result gets aliases for {kinds}"),
             (PiiMode::Block, _) => write!(f, "results with {kinds} are held back"),
         }?;
         if self.revealed {
-            f.write_str("; gets the real values of stand-ins")?;
+            f.write_str("; gets the real values of aliases")?;
         }
         Ok(())
     }

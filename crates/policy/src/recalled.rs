@@ -1,4 +1,4 @@
-//! What a policy says to a call of the past, of which some arguments may be hidden: stand-ins are kept where personal data was.
+//! What a policy says to a call of the past, of which some arguments may be hidden: aliases are kept where personal data was.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0008_bounds.sql"),
     include_str!("../migrations/0009_claims.sql"),
     include_str!("../migrations/0010_promises.sql"),
+    include_str!("../migrations/0011_promises_by_principal.sql"),
 ];
 
 /// How long a connection waits for another process's commit.

@@ -28,9 +28,9 @@ const NAME: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Look at what is its own.
+    /// Look at everybody's runs; change nothing.
     Viewer,
-    /// Run code; never decide for people.
+    /// Run code and see its own; never decide for people.
     Agent,
     /// See and stop everything.
     Operator,

@@ -47,7 +47,7 @@ fn issues() -> Catalog {
 const NOTES: fn() -> Notes = || Notes {
     approval: Some("required".to_owned()),
     rates: vec!["10/min".to_owned()],
-    pii: Some("results have stand-ins for email".to_owned()),
+    pii: Some("results have aliases for email".to_owned()),
 };
 
 #[test]
@@ -61,7 +61,7 @@ fn a_tool_in_typescript() {
    * @readonly
    * @approval required
    * @rate 10/min
-   * @pii results have stand-ins for email
+   * @pii results have aliases for email
    */
   function list_issues(args: {
     /** > Whose *\/ it is */
@@ -100,7 +100,7 @@ async def list_issues(*, owner: str, state: Literal["open", "closed"] = ..., **a
     @readonly
     @approval required
     @rate 10/min
-    @pii results have stand-ins for email
+    @pii results have aliases for email
     """
 "#;
     assert_eq!(stub(&catalog.tools()[0], Language::Python, &NOTES(), None), expected);

@@ -30,9 +30,9 @@ pub(crate) struct TokenCreate {
 /// What the holder of an access token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TokenScope {
-    /// Look at its own sessions and runs
+    /// Look at everybody's sessions, runs and events, and read the metrics
     Viewer,
-    /// Run code; never approve or administer
+    /// Run code and see its own runs; never approve or administer
     Agent,
     /// See and stop everything
     Operator,

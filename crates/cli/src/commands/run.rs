@@ -159,6 +159,7 @@ impl Task {
         let interrupt = listen()?;
         let chosen = Chosen::of(&place.rules, &config)?;
         chosen.say(printer);
+        servers::say_missing(&policy, &config, printer);
         let engine = open(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
         let sight = sight_of(&place, &policy)?;

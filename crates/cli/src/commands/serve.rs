@@ -19,7 +19,7 @@ use crate::print::Printer;
 use crate::settings::Settings;
 use crate::settings::config::{Access, Config, Doors};
 use crate::settings::rules;
-use crate::settings::servers::Chosen;
+use crate::settings::servers::{Chosen, say_missing};
 use crate::signals::Interrupt;
 
 mod telemetry;
@@ -47,6 +47,7 @@ pub(crate) async fn serve(args: Serve, settings: &Settings, printer: &Printer) -
     };
     let chosen = Chosen::of(&args.rules, &config)?;
     chosen.say(printer);
+    say_missing(&policy, &config, printer);
     let collector = telemetry::collector(config.doors.otlp.as_deref(), settings)?;
     let engine = open(&config, chosen, policy, settings, &interrupt).await?;
     let traces = match collector {

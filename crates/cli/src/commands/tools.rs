@@ -68,13 +68,19 @@ impl Desk {
         &self.gateway
     }
 
-    /// Everything known, searchable; a server that cannot be listed is named.
-    pub(crate) async fn indexed(&self, printer: &Printer) -> Arc<Indexed> {
+    /// Everything known, searchable, and how a command that looks through all of it ends: a server that cannot be listed is named,
+    /// and what it may have had is missing.
+    pub(crate) async fn indexed(&self, printer: &Printer) -> (Arc<Indexed>, ExitCode) {
         let (_, failed) = self.gateway.upstreams().catalog().await;
         for error in failed.values() {
             printer.notice(&error.to_string());
         }
-        self.gateway.indexed().await
+        let ending = if failed.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(NOT_HELD)
+        };
+        (self.gateway.indexed().await, ending)
     }
 
     pub(crate) async fn leave(self) {
@@ -132,7 +138,7 @@ pub(super) fn language(lang: StubLang) -> Language {
 }
 
 /// A tool as a person names it: `server.tool`, in any of its spellings.
-pub(super) fn named<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, Fault> {
+pub(crate) fn named<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, Fault> {
     let found = name
         .split_once('.')
         .and_then(|(server, tool)| catalog.resolve(server, tool));

@@ -54,6 +54,18 @@ impl Chosen {
     }
 }
 
+/// Says which credentials a session with a network would have a variable for and nothing behind it.
+pub(crate) fn say_missing(policy: &Policy, config: &Config, printer: &Printer) {
+    if policy.net().enabled != Some(true) {
+        return;
+    }
+    for (name, why) in config.credentials.missing(&environment()) {
+        printer.notice(&format!(
+            "credential `{name}`: {why}; requests that need it are refused until it is there"
+        ));
+    }
+}
+
 /// The policies that entries name: presets, or files relative to the document.
 fn policies(servers: &Servers, folder: &Path, config: &Config) -> Result<BTreeMap<String, Policy>, Fault> {
     let mut policies = BTreeMap::new();

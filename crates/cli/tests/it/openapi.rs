@@ -147,6 +147,62 @@ fn a_program_calls_operations_with_every_kind_of_parameter() {
     assert!(!done.to_string().contains("sesame"), "{done:#}");
 }
 
+/// An interface from before JSON was everywhere.
+fn older(address: &str) -> Value {
+    let body = |kind: &str, schema: Value| json!({ "required": true, "content": { kind: { "schema": schema } } });
+    let fields = |extra: Value| {
+        let mut properties = json!({ "title": { "type": "string" }, "tags": { "type": "array", "items": { "type": "string" } } });
+        properties.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        json!({ "type": "object", "required": ["title"], "properties": properties })
+    };
+    let session = json!({ "name": "session", "in": "cookie", "required": true, "schema": { "type": "string" } });
+    let file = json!({ "file": { "type": "string", "format": "binary" } });
+    json!({
+        "openapi": "3.0.3", "info": { "title": "Older", "version": "1" }, "servers": [{ "url": format!("http://{address}/v2") }],
+        "paths": {
+            "/notes": {
+                "post": { "operationId": "post_note", "parameters": [session], "responses": {},
+                    "requestBody": body("application/x-www-form-urlencoded", fields(json!({}))) },
+                "put": { "operationId": "put_note", "responses": {}, "requestBody": body("multipart/form-data", fields(file)) },
+                "patch": { "operationId": "patch_notes", "responses": {}, "requestBody": body("text/csv", json!({ "type": "string" })) },
+            },
+        },
+    })
+}
+
+#[test]
+fn forms_parts_texts_and_cookies_are_written_as_the_document_says() {
+    let (setting, interface) = (Setting::new(), Interface::start());
+    setting.write("older.json", older(&interface.address.to_string()).to_string());
+    let policy = "policy: { tools: { rules: [{ allow: 'old.*' }] } }\n";
+    setting.write("ringfence.yaml", format!("servers: {{ old: {{ openapi: older.json }} }}\n{policy}"));
+    let program = r#"
+        import { old } from "tools";
+        await old.post_note({ session: "a b;c", title: "x&y", tags: ["1", "2"] });
+        await old.put_note({ title: "t", file: "line\r\n" });
+        await old.patch_notes({ body: "a,b\n1,2\n" });
+        const refused = await (old as any).post_note({ session: "s", tags: [] }).catch((error: ToolError) => error.code);
+        refused
+    "#;
+    setting.write("main.ts", program);
+    let done = say(&setting, &["run", "main.ts"]);
+    assert_eq!(done["value"], "tool.arguments", "{done:#}");
+    let seen = interface.seen();
+    let [form, parts, text] = seen.as_slice() else {
+        panic!("{seen:#?}");
+    };
+    assert_eq!(form["headers"], json!({ "cookie": "session=a%20b%3Bc", "content-type": "application/x-www-form-urlencoded" }));
+    assert_eq!(form["body"], "title=x%26y&tags=1&tags=2");
+    let kind = parts["headers"]["content-type"].as_str().unwrap();
+    let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
+    let expected = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nt\r\n--{boundary}\r\nContent-Disposition: form-data; \
+         name=\"file\"; filename=\"file\"\r\nContent-Type: application/octet-stream\r\n\r\nline\r\n\r\n--{boundary}--\r\n"
+    );
+    assert_eq!(parts["body"], expected);
+    assert_eq!((&text["headers"]["content-type"], &text["body"]), (&json!("text/csv"), &json!("a,b\n1,2\n")));
+}
+
 #[test]
 fn the_stubs_of_a_large_document_satisfy_the_type_checkers() {
     let compiler = format!("npm/node_modules/@typescript/typescript-linux-{}/lib/tsc", arch());

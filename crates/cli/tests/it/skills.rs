@@ -470,7 +470,7 @@ fn personal_data_gets_into_a_skill_by_an_operators_word_only() {
         (
             &of("said.txt"),
             &[],
-            "`said.txt` has personal data or secrets: stand-ins of its session",
+            "`said.txt` has personal data or secrets: aliases of its session",
         ),
         (
             &of("plain.csv"),
@@ -514,7 +514,7 @@ fn a_run_that_is_not_fit_does_not_become_a_skill() {
         "const to = '‹email:k7q2mn›'; 1",
         &["--set", "data.pii.mode=off"],
     );
-    save(&id(&alias), "stand-ins for personal data");
+    save(&id(&alias), "aliases for personal data");
     let own = "const to = '‹badge:k7q2mn›'; 1";
     let own = run(
         &setting,
@@ -522,7 +522,7 @@ fn a_run_that_is_not_fit_does_not_become_a_skill() {
         own,
         &["--set", "data.pii.own=[{ name: badge, pattern: 'B-[0-9]{6}' }]"],
     );
-    save(&id(&own), "stand-ins for personal data");
+    save(&id(&own), "aliases for personal data");
     let whole = run(&setting, "c.ts", "1", &["--", "word"]);
     let saved = setting.run(&[
         "skills",

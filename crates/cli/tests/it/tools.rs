@@ -595,17 +595,17 @@ fn a_stub_says_what_awaits_its_callers() {
         "@approval may be required: tools.default",
         "@rate 3/min for some calls: tools.rules[0] where `name`",
         "@rate 50/min for this tool",
-        "@pii results have stand-ins for email, phone",
+        "@pii results have aliases for email, phone",
     ];
     let look = [
         "@approval may be required: tools.rules[2] after `company.*`",
         "@rate 50/min for this tool",
-        "@pii results have stand-ins for email, phone",
+        "@pii results have aliases for email, phone",
     ];
     let fail = [
         "@approval required",
         "@rate 50/min for this tool",
-        "@pii results have stand-ins for email, phone; gets the real values of stand-ins",
+        "@pii results have aliases for email, phone; gets the real values of aliases",
     ];
     let expected = [("hello", &hello[..]), ("look", &look), ("fail", &fail)];
     let source = "const all = await describe({ tools: ['small.hello', 'small.look', 'small.fail'] });\n\

@@ -166,7 +166,7 @@ impl Engine {
                 files,
             } => {
                 if !stands_alone(&source) {
-                    return Err(unpromoted(&PromoteError::StandIns));
+                    return Err(unpromoted(&PromoteError::Aliases));
                 }
                 let known = self.door().known().await;
                 let meta = SkillMeta {

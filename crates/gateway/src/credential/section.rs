@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use ringfence_policy::{HostRequest, HostRule, Scheme};
 use serde_json::{Map, Value};
 
-use super::Written;
+use super::{CredentialError, Environment, Written};
 
 /// Credentials in all.
 const MOST: usize = 1_000;
@@ -99,6 +99,12 @@ impl Credentials {
     /// Every one.
     pub fn iter(&self) -> std::slice::Iter<'_, Credential> {
         self.0.iter()
+    }
+
+    /// Those that requests can get and that can be seen to be missing without reading any secret, each with the reason.
+    pub fn missing<'a>(&'a self, environment: &'a Environment) -> impl Iterator<Item = (&'a str, CredentialError)> {
+        self.for_hosts()
+            .filter_map(|credential| Some((credential.name.as_str(), credential.from.missing(environment)?)))
     }
 
     /// Those that requests can get.

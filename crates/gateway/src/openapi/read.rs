@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::{HeaderName, Method};
+use http::{HeaderName, HeaderValue, Method, header};
 use ringfence_catalog::{Definition, Hints, Listing};
 use serde_json::{Map, Value, json};
 
+use super::body::Kind;
 use super::{Operation, Place, Spot, Style};
 use crate::error::ServerError;
 use crate::talk::gathered_tools::GatheredTools;
@@ -82,9 +83,8 @@ fn one(mut shape: Shape<'_>, (path, method): (&str, &str), item: &Value, operati
     for parameter in lists.into_iter().flatten().filter_map(Value::as_array).flatten() {
         shape.parameter(resolve(document, parameter));
     }
-    if let Some(body) = operation.get("requestBody") {
-        shape.body(resolve(document, body));
-    }
+    let body = operation.get("requestBody");
+    let body = body.map_or(Kind::Json, |body| shape.body(resolve(document, body)));
     let (input, places) = shape.finish();
     let texts = [text("summary"), text("description")];
     let texts: Vec<&str> = texts
@@ -111,6 +111,7 @@ fn one(mut shape: Shape<'_>, (path, method): (&str, &str), item: &Value, operati
         method: method.to_ascii_uppercase().parse().unwrap_or(Method::GET),
         path: path.to_owned(),
         places,
+        body,
     };
     (definition, operation)
 }
@@ -143,6 +144,40 @@ fn json_schema(holder: &Value) -> Option<&Value> {
     found.and_then(|(_, media)| media.get("schema"))
 }
 
+/// The kind of a body, of those it may have the one that is easiest to write, and its schema.
+fn media<'a>(document: &'a Value, body: &'a Value) -> Option<(Kind, Option<&'a Value>)> {
+    let content = body.get("content")?.as_object()?;
+    if let Some(schema) = json_schema(body) {
+        return Some((Kind::Json, Some(schema)));
+    }
+    let essence = |kind: &str| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let of_kind = |wanted: &str| content.iter().find(|(kind, _)| essence(kind) == wanted);
+    if let Some((_, media)) = of_kind("application/x-www-form-urlencoded") {
+        let encodings = media.get("encoding").and_then(Value::as_object).into_iter().flatten();
+        let styles = encodings
+            .filter(|(_, encoding)| encoding.get("style").or_else(|| encoding.get("explode")).is_some())
+            .map(|(name, encoding)| (name.clone(), Style::of(encoding, Spot::Query)));
+        return Some((Kind::Form(styles.collect()), media.get("schema")));
+    }
+    if let Some((_, media)) = of_kind("multipart/form-data") {
+        let schema = media.get("schema");
+        let fields = schema.map(|schema| resolve(document, schema));
+        let fields = fields.and_then(|schema| schema.get("properties")?.as_object());
+        let is_file = |schema: &Value| {
+            let schema = resolve(document, schema);
+            let schema = schema.get("items").map_or(schema, |items| resolve(document, items));
+            schema.get("format").and_then(Value::as_str) == Some("binary") || schema.get("contentMediaType").is_some()
+        };
+        let files = fields.into_iter().flatten().filter(|(_, schema)| is_file(schema));
+        return Some((Kind::Parts(files.map(|(name, _)| name.clone()).collect()), schema));
+    }
+    let (kind, media) = content.iter().next()?;
+    if kind.contains('*') {
+        return Some((Kind::Json, media.get("schema")));
+    }
+    Some((Kind::Text(HeaderValue::try_from(kind.as_str()).ok()?), None))
+}
+
 /// One object schema of all parameters and the body.
 struct Shape<'a> {
     /// Headers that are not the caller's.
@@ -172,13 +207,15 @@ impl<'a> Shape<'a> {
             Some("path") => Spot::Path,
             Some("query") => Spot::Query,
             Some("header") => Spot::Header,
+            Some("cookie") => Spot::Cookie,
             _ => return,
         };
         // What the protocol or the operator sets is not the caller's.
         let lower = called.to_ascii_lowercase();
         let is_ours = ["authorization", "accept", "content-type", "cookie", "host"].contains(&lower.as_str())
             || self.given.iter().any(|given| given.as_str() == lower);
-        if spot == Spot::Header && is_ours {
+        let has_cookies = self.given.contains(&&header::COOKIE);
+        if spot == Spot::Header && is_ours || spot == Spot::Cookie && has_cookies {
             return;
         }
         let none = json!({});
@@ -193,10 +230,20 @@ impl<'a> Shape<'a> {
         self.add(called, (spot, style), schema, required);
     }
 
-    fn body(&mut self, body: &Value) {
-        let Some(schema) = json_schema(body) else { return };
+    /// Adds what a body takes, and says how it is written.
+    fn body(&mut self, body: &Value) -> Kind {
+        let document = self.definitions.document;
         let needed = body.get("required").and_then(Value::as_bool) == Some(true);
-        let plain = resolve(self.definitions.document, schema);
+        let (kind, schema) = match media(document, body) {
+            Some((kind @ Kind::Text(_), _)) => {
+                self.add("body", (Spot::Body, Style::Json), json!({ "type": "string" }), needed);
+                return kind;
+            }
+            Some((kind, Some(schema))) => (kind, schema),
+            Some((kind, None)) => return kind,
+            None => return Kind::Json,
+        };
+        let plain = resolve(document, schema);
         let simple = plain.get("type").and_then(Value::as_str) == Some("object")
             && ["oneOf", "anyOf", "allOf"].iter().all(|key| plain.get(*key).is_none())
             && plain
@@ -223,6 +270,7 @@ impl<'a> Shape<'a> {
             let schema = self.definitions.take(schema, 0);
             self.add("body", (Spot::Body, Style::Json), schema, needed);
         }
+        kind
     }
 
     fn add(&mut self, called: &str, (spot, style): (Spot, Style), schema: Value, required: bool) {
@@ -230,6 +278,7 @@ impl<'a> Shape<'a> {
             Spot::Path => "path_",
             Spot::Query => "query_",
             Spot::Header => "header_",
+            Spot::Cookie => "cookie_",
             Spot::Field | Spot::Body => "body_",
         };
         let again = |known: Option<&Place>| known.is_some_and(|known| known.spot == spot && known.called == called);

@@ -29,15 +29,15 @@ impl Style {
             (Spot::Query, Some("deepObject")) => Style::Deep,
             (Spot::Query, Some("spaceDelimited")) if explode != Some(true) => Style::Joined(' '),
             (Spot::Query, Some("pipeDelimited")) if explode != Some(true) => Style::Joined('|'),
-            (Spot::Query, _) if explode == Some(false) => Style::Joined(','),
-            (Spot::Query, _) => Style::Apart,
+            (Spot::Query | Spot::Cookie, _) if explode == Some(false) => Style::Joined(','),
+            (Spot::Query | Spot::Cookie, _) => Style::Apart,
             (Spot::Path | Spot::Header, _) if explode == Some(true) => Style::Apart,
             (Spot::Path | Spot::Header, _) => Style::Joined(','),
             (Spot::Field | Spot::Body, _) => Style::Json,
         }
     }
 
-    /// The pairs of a query.
+    /// The pairs of a query, a form or cookies.
     pub(super) fn pairs(self, called: &str, value: &Value) -> Vec<(String, String)> {
         let one = |text: String| vec![(called.to_owned(), text)];
         match (self, value) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Auth, Problem, Server, Servers, ServersError, Source};
+use super::{Auth, Problem, Server, Servers, ServersError, Source, entry};
 use crate::credential::{Credential, Credentials, ServerUse, Written};
 
 impl Servers {
@@ -11,16 +11,17 @@ impl Servers {
         let mut problems = Vec::new();
         for credential in credentials {
             for one in &credential.servers {
-                let given = match self.entries.get_mut(&one.server) {
-                    Some(server) => give(server, credential, one),
-                    None => Err("is not configured".to_owned()),
-                };
-                if let Err(why) = given {
-                    problems.push(Problem {
+                let problem = match self.entries.get_mut(&one.server) {
+                    Some(server) => give(server, credential, one).err().map(|why| Problem {
                         server: Some(one.server.clone()),
                         message: format!("credential `{}`: {why}", credential.name),
-                    });
-                }
+                    }),
+                    None => Some(Problem {
+                        server: None,
+                        message: self.unconfigured(credential, &one.server),
+                    }),
+                };
+                problems.extend(problem);
             }
         }
         if problems.is_empty() {
@@ -28,6 +29,17 @@ impl Servers {
         } else {
             Err(ServersError { problems })
         }
+    }
+
+    /// A credential for a server that is not there.
+    fn unconfigured(&self, credential: &Credential, server: &str) -> String {
+        let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
+        let near = entry::nearest(server, &known).map(|near| format!("; did you mean `{near}`?"));
+        format!(
+            "credential `{}` is for the tools of server `{server}`, which is not configured{}",
+            credential.name,
+            near.unwrap_or_default()
+        )
     }
 }
 

@@ -143,7 +143,7 @@ impl Aliases {
         match self.known.kinds.get(&written).filter(|_| whole).copied() {
             Some(kind) => {
                 let mut shown = String::new();
-                self.stand_in(kind, Form::Number, &written, &mut shown, counts);
+                self.write_alias(kind, Form::Number, &written, &mut shown, counts);
                 Value::String(shown)
             }
             None => Value::Number(number),

@@ -39,7 +39,7 @@ pub(super) struct Entry {
     pub(super) value: Zeroizing<String>,
 }
 
-/// The values hidden in one session and their stand-ins. Forgotten when dropped; [`Aliases::to_bytes`] is for whoever
+/// The values hidden in one session and their aliases. Forgotten when dropped; [`Aliases::to_bytes`] is for whoever
 /// keeps it, sealed.
 pub struct Aliases {
     seed: Zeroizing<[u8; 32]>,

@@ -217,7 +217,7 @@ impl Aliases {
         for alias in &seen {
             while let Some(one) = found.next_if(|one| one.start < alias.start) {
                 shown.push_str(&text[done..one.start]);
-                self.stand_in(one.kind, Form::Text, &text[one.start..one.end], &mut shown, counts);
+                self.write_alias(one.kind, Form::Text, &text[one.start..one.end], &mut shown, counts);
                 done = one.end;
             }
             shown.push_str(&text[done..alias.start]);
@@ -226,7 +226,7 @@ impl Aliases {
         }
         for one in found {
             shown.push_str(&text[done..one.start]);
-            self.stand_in(one.kind, Form::Text, &text[one.start..one.end], &mut shown, counts);
+            self.write_alias(one.kind, Form::Text, &text[one.start..one.end], &mut shown, counts);
             done = one.end;
         }
         shown.push_str(&text[done..]);
@@ -242,7 +242,7 @@ impl Aliases {
         }
     }
 
-    pub(super) fn stand_in(&mut self, kind: Kind, form: Form, value: &str, shown: &mut String, counts: &mut Counts) {
+    pub(super) fn write_alias(&mut self, kind: Kind, form: Form, value: &str, shown: &mut String, counts: &mut Counts) {
         counts.one(kind.word());
         if kind == Kind::Secret {
             shown.push_str(SECRET);
@@ -349,7 +349,7 @@ impl Hiding<'_> {
             Some(finding) => {
                 let mut shown = String::new();
                 self.aliases
-                    .stand_in(finding.kind, Form::Number, &written, &mut shown, self.counts);
+                    .write_alias(finding.kind, Form::Number, &written, &mut shown, self.counts);
                 Value::String(shown)
             }
             None => Value::Number(number),

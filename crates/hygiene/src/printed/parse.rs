@@ -33,6 +33,9 @@ const DEPTH: usize = 64;
 /// The longest key and the longest call.
 const KEY: usize = 64;
 const CALL: usize = 256;
+/// The most values that are read of one text: a value takes more memory than the two bytes it may be written in. What follows is
+/// looked at key by key alone.
+pub(super) const MAX_VALUES: usize = 1 << 20;
 
 /// A structure that is open.
 struct Frame {
@@ -49,6 +52,7 @@ struct Parser<'t> {
     at: usize,
     open: Vec<Frame>,
     roots: Vec<Node>,
+    values: usize,
 }
 
 /// The structures in a text; one that the end of the text cuts is one too.
@@ -59,8 +63,11 @@ pub(super) fn structures(text: &str) -> Vec<Node> {
         at: 0,
         open: Vec::new(),
         roots: Vec::new(),
+        values: 0,
     };
-    while let Some(byte) = parser.next() {
+    while parser.values < MAX_VALUES
+        && let Some(byte) = parser.next()
+    {
         if parser.step(byte).is_none() {
             parser.leave();
         }
@@ -225,6 +232,7 @@ impl Parser<'_> {
 
     /// A value where one was wanted.
     fn put(&mut self, node: Node) {
+        self.values += 1;
         let Some(frame) = self.open.last_mut() else {
             self.roots.push(node);
             return;

@@ -1,5 +1,6 @@
 //! Structures that programs print.
 
+use super::parse::{MAX_VALUES, Node, structures};
 use crate::detector::{Detector, Names, Secrets, Settings};
 use crate::kind::Kinds;
 
@@ -103,4 +104,14 @@ fn what_is_no_structure_hides_nothing_and_what_is_whole_in_it_does() {
     );
     let deep = format!("{}{{\"phone\":{{\"home\":\"5550199\"}}}}", "[".repeat(100_000));
     check(&deep, &["5550199"]);
+}
+
+#[test]
+fn so_many_values_are_read_and_no_more() {
+    let text = format!("[{}", "1,".repeat(MAX_VALUES + 1000));
+    let read = structures(&text);
+    let [Node::List(items)] = read.as_slice() else {
+        panic!("one list");
+    };
+    assert_eq!(items.len(), MAX_VALUES);
 }

@@ -8,7 +8,7 @@ use super::{Scan, around};
 use crate::finding::Evidence;
 use crate::keys::{self, Telling, Whose};
 use crate::kind::Kind;
-use judge::{believable, is_loud, is_password_key, is_shown, is_telling};
+use judge::{believable, is_chosen, is_loud, is_password_key, is_path, is_shown, is_telling};
 
 /// The longest value that is looked at, and the longest cookie.
 const VALUE: usize = 1024;
@@ -242,8 +242,13 @@ pub(super) fn options(scan: &mut Scan<'_>) {
         let Some(at) = dash.checked_sub(1).filter(|at| scan.bytes[*at] == b' ') else {
             continue;
         };
-        if !matches!(scan.byte(at + 2), b'-' | b'u' | b'U' | b'b') {
-            continue;
+        match scan.byte(at + 2) {
+            b'-' | b'u' | b'U' | b'b' => {}
+            b'p' => {
+                joined_password(scan, at + 3);
+                continue;
+            }
+            _ => continue,
         }
         let rest = first(&scan.text[at + 2..], 400);
         let name_end = rest.find([' ', '=', '\n']).unwrap_or(rest.len());
@@ -284,16 +289,60 @@ pub(super) fn options(scan: &mut Scan<'_>) {
     }
 }
 
+/// The password right behind `-p`, as clients of `MySQL` and `sshpass` take it.
+fn joined_password(scan: &mut Scan<'_>, from: usize) {
+    let rest = first(&scan.text[from..], VALUE);
+    let quote = rest.chars().next().filter(|letter| matches!(letter, '"' | '\''));
+    let from = from + quote.map_or(0, char::len_utf8);
+    let rest = &rest[quote.map_or(0, char::len_utf8)..];
+    let ends = |letter: char| match quote {
+        Some(quote) => letter == quote || letter == '\n',
+        None => letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '\\' | ';' | '|'),
+    };
+    let value = &rest[..rest.find(ends).unwrap_or(rest.len())];
+    let good = value.len() >= 4 && !is_shown(value) && !is_loud(value);
+    if good && runs(scan, from, &["mysql", "mariadb", "sshpass"]) {
+        note(scan, from, (0, value.len()), Kind::Secret, Evidence::Key);
+    }
+}
+
+/// What a sentence says a password is: `your password is hunter2`. More of them say something about it.
+pub(super) fn sentences(scan: &mut Scan<'_>) {
+    const PASSWORD: [&str; 5] = ["password", "passwd", "passphrase", "passcode", "pin"];
+    const IS: &str = " is ";
+    for (at, _) in scan.text.match_indices(IS) {
+        let key = &scan.text[at - word_before(scan, at)..at];
+        if !PASSWORD.iter().any(|word| key.eq_ignore_ascii_case(word)) {
+            continue;
+        }
+        let from = at + IS.len();
+        let rest = first(&scan.text[from..], VALUE);
+        let token = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
+        let value = token.trim_matches(['"', '\'', '`', ',', ';', '.', '!', '?', ':', ')']);
+        if is_chosen(value) && !is_shown(value) && !is_path(value) {
+            let part = span(token, value);
+            note(scan, from, part, Kind::Secret, Evidence::Key);
+        }
+    }
+}
+
 fn cookie_option(value: &str) -> Option<(usize, usize)> {
     cookie(value, false)
 }
 
 /// Whether the option of a program that makes requests stands there: elsewhere `-u` is a user's number or a branch.
 fn is_client(scan: &Scan<'_>, at: usize) -> bool {
+    runs(scan, at, &["curl", "wget", "http ", "https ", "xh "])
+}
+
+/// Whether one of these programs is named in the command before a place.
+fn runs(scan: &Scan<'_>, at: usize, programs: &[&str]) -> bool {
     let before = &scan.text[scan.text.floor_char_boundary(at.saturating_sub(512))..at];
-    let command = before.rsplit(['|', ';']).next().unwrap_or_default();
-    let words = ["curl", "wget", "http ", "https ", "xh "];
-    words.iter().any(|word| command.contains(word))
+    let parts = before.rmatch_indices(['|', ';', '\n']);
+    // A line that ends with a backslash goes on.
+    let mut parts = parts.filter(|(at, sign)| *sign != "\n" || !before[..*at].ends_with('\\'));
+    let command = &before[parts.next().map_or(0, |(at, _)| at + 1)..];
+    programs.iter().any(|program| command.contains(program))
 }
 
 fn is_login(scan: &Scan<'_>, at: usize, user: &str, password: &str) -> bool {

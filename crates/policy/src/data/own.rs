@@ -13,7 +13,7 @@ const SIZE: usize = 1 << 20;
 /// The most kinds that one document may add: each costs a pass over every text.
 const MOST: usize = 32;
 
-/// Words that a stand-in uses already, besides those of [`PiiKind`].
+/// Words that an alias uses already, besides those of [`PiiKind`].
 const TAKEN: [&str; 8] = ["id", "mac", "born", "place", "address", "org", "secret", "text"];
 
 /// One kind of an operator's own.
@@ -21,7 +21,7 @@ const TAKEN: [&str; 8] = ["id", "mac", "born", "place", "address", "org", "secre
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OwnKind {
-    /// What stand-ins and counts call it: one to twelve small letters, and no kind that is built in.
+    /// What aliases and counts call it: one to twelve small letters, and no kind that is built in.
     #[schemars(regex(pattern = "^[a-z]{1,12}$"))]
     pub name: String,
     /// A regular expression; of a group called `value`, only what it matched is personal data.

@@ -31,9 +31,9 @@ fn a_failing_example_says_expected_got_and_rule() {
         "examples:\n  - { path: /workspace/x, access: rw, expect: deny }\n  - { path: .ssh/x, expect: allow }\n  - { path: ../x, expect: allow }\n  - { path: /workspace/.env, expect: allow }",
         &[
             "`examples[0]` expects deny for path `/workspace/x`, `fs.mounts[0]` says allow",
-            "`examples[1]` expects allow for path `.ssh/x`, `fs.deny[0]` says deny",
+            "`examples[1]` expects allow for path `.ssh/x`, `fs.deny[**/.ssh/**]` says deny",
             "`examples[2]` expects allow for path `../x`, `builtin.paths` says deny",
-            "`examples[3]` expects allow for path `/workspace/.env`, `fs.deny[7]` says deny",
+            "`examples[3]` expects allow for path `/workspace/.env`, `fs.deny[**/.env*]` says deny",
         ],
     );
 }

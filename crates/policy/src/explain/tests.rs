@@ -81,7 +81,7 @@ fn an_explanation_names_the_rule_all_matches_and_a_next_step() {
     );
     check(
         &path(".ssh/id", Access::Read),
-        "path `.ssh/id` is denied by `fs.deny[0]`\n  deny  fs.deny[0]\nhint: the built-in entries cannot be removed; give the program a copy under another name",
+        "path `.ssh/id` is denied by `fs.deny[**/.ssh/**]`\n  deny  fs.deny[**/.ssh/**]\nhint: this entry is built in and cannot be removed; give the program a copy under another name",
     );
     check(
         &path("/workspace/x", Access::Write),
@@ -174,7 +174,7 @@ fn what_holds_for_data_is_explained_too() {
     let notes = |name: &str| policy.explain(&tool(name)).notes;
     assert_eq!(
         notes("a.b"),
-        ["`data.pii.reveal_to` names it: it gets real values in place of stand-ins"]
+        ["`data.pii.reveal_to` names it: it gets real values in place of aliases"]
     );
     assert_eq!(notes("a.c"), [""; 0]);
 }

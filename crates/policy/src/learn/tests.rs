@@ -456,6 +456,6 @@ fn nothing_is_learnt_of_values_that_are_hidden() {
         .iter()
         .map(|note| (note.allowed, note.why.as_str()))
         .collect();
-    let expected = "a condition on `to`, if there should be one: only stand-ins for personal data are kept of it";
+    let expected = "a condition on `to`, if there should be one: only aliases for personal data are kept of it";
     assert_eq!(said, [(true, expected)]);
 }

@@ -154,15 +154,15 @@ fn what_is_hidden_is_foretold_and_from_whom_it_is_not() {
     };
     let some = |text: &str| Some(text.to_owned());
     let own = "{ kinds: [email, card], own: [{ name: badge, pattern: 'B-[0-9]{4}' }], reveal_to: ['mail.*'] }";
-    assert_eq!(pii(own, "a.x"), some("results have stand-ins for email, card, badge"));
+    assert_eq!(pii(own, "a.x"), some("results have aliases for email, card, badge"));
     assert_eq!(
         pii(own, "mail.send"),
-        some("results have stand-ins for email, card, badge; gets the real values of stand-ins")
+        some("results have aliases for email, card, badge; gets the real values of aliases")
     );
     assert_eq!(pii(own, "skills.report"), None);
     assert_eq!(
         pii("{ kinds: [email], inside: real }", "a.x"),
-        some("the program's own result gets stand-ins for email")
+        some("the program's own result gets aliases for email")
     );
     assert_eq!(
         pii("{ mode: block, kinds: [email], reveal_to: ['a.*'] }", "a.x"),

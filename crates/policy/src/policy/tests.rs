@@ -93,7 +93,7 @@ fn guest_paths_follow_the_deepest_mount() {
     );
     assert_eq!(
         ask("/workspace/data/.env", Access::Read),
-        rule(Verdict::Deny, "fs.deny[7]")
+        rule(Verdict::Deny, "fs.deny[**/.env*]")
     );
     assert_eq!(ask("/workspaces", Access::Read), rule(Verdict::Deny, "fs.mounts"));
     assert_eq!(policy.path("../x").rule().as_str(), "builtin.paths");

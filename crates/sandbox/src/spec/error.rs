@@ -61,6 +61,18 @@ pub enum SpecError {
 }
 
 impl SpecError {
+    /// It with its cause, in words without the system's number.
+    pub fn whole(&self) -> String {
+        let Some(cause) = std::error::Error::source(self) else {
+            return self.to_string();
+        };
+        let cause = cause.to_string();
+        let words = cause.split(" (os error ").next().unwrap_or(&cause);
+        let mut letters = words.chars();
+        let first = letters.next().into_iter().flat_map(char::to_lowercase);
+        format!("{self}: {}", first.chain(letters).collect::<String>())
+    }
+
     /// The key of the policy or of the configuration that cannot be had.
     pub fn rule(&self) -> String {
         let rule = match self {

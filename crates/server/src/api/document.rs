@@ -30,7 +30,7 @@ pub(super) fn document() -> Value {
         "info": {
             "title": "Ringfence",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Runs, sessions, questions to people and events. Each caller sees what is its own; scope `operator` sees everything.",
+            "description": "Runs, sessions, questions to people and events. An agent sees what is its own; scopes `viewer` and `operator` see everything.",
         },
         "security": [{ "token": [] }],
         "paths": paths,

@@ -86,7 +86,7 @@ pub(super) fn paths() -> Vec<Path> {
             at: "/api/v1/runs",
             methods: get(all).post(begin),
             described: json!({
-                "get": list("Runs, newest first", "RunRow", &[("session", text())]),
+                "get": list("Runs that started, newest first; of one that never did, `GET /api/v1/runs/{id}` tells for a day", "RunRow", &[("session", text())]),
                 "post": asks(waits(one("Run code: the same as the tool `sandboxed_code_run`", "Run"))),
             }),
         },

@@ -42,14 +42,14 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whose sessions it may see: its own, or everybody's.
+    /// Whose sessions it may see: an agent its own, others everybody's.
     pub(crate) fn sees(&self, owner: Principal) -> bool {
-        self.scope == Scope::Operator || self.principal == owner
+        self.view().is_none_or(|only| only == owner)
     }
 
     /// The principal whose things it is shown; none means everybody's.
     pub(crate) fn view(&self) -> Option<Principal> {
-        (self.scope != Scope::Operator).then_some(self.principal)
+        (self.scope == Scope::Agent).then_some(self.principal)
     }
 }
 
@@ -214,7 +214,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 pub(crate) enum Need {
     /// Nothing: it says nothing about anybody.
     Nothing,
-    /// To look at what is its own.
+    /// To look at sessions and runs.
     Look,
     /// To run something.
     Run,
@@ -232,13 +232,10 @@ impl Need {
             _ if route.starts_with(METADATA) => Need::Nothing,
             "/metrics" => Need::Watch,
             "/api/v1/sessions/{id}/policy" => Need::Rule,
-            // An agent hears of what waits through its own runs, and never answers.
+            // An agent hears of what waits through its own runs. The inbox shows what would be sent, with real values where others
+            // have aliases: it is for those who answer.
             _ if route == APPROVALS || route.strip_prefix(APPROVALS).is_some_and(|rest| rest.starts_with('/')) => {
-                if matches!(*method, Method::GET | Method::HEAD) {
-                    Need::Watch
-                } else {
-                    Need::Rule
-                }
+                Need::Rule
             }
             _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => Need::Look,
             _ => Need::Run,

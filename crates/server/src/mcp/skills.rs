@@ -136,7 +136,10 @@ pub(super) async fn list(shared: &Shared, who: Principal, given: Option<JsonObje
         })
         .collect();
     if lines.is_empty() {
-        lines.push("no skills; save_skill keeps a program".to_owned());
+        lines.push(match &query {
+            Some(_) => "no skill fits this query; without `query`, list_skills names all".to_owned(),
+            None => "no skills; save_skill keeps a program".to_owned(),
+        });
     }
     let mut object = json!({ "skills": page, "total": all.len() });
     if let Some(next) = next {

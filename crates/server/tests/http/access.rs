@@ -168,6 +168,7 @@ async fn each_scope_does_what_it_may() {
         ("POST", "/api/v1/runs", run, ["auth.scope", "200", "200"]),
         ("POST", "/mcp", DISCOVER, ["auth.scope", "200", "200"]),
         ("GET", "/metrics", "", ["200", "auth.scope", "200"]),
+        ("GET", "/api/v1/approvals", "", ["auth.scope", "auth.scope", "200"]),
         (
             "DELETE",
             "/api/v1/sessions/s_00000000000000000000000000",
@@ -185,6 +186,20 @@ async fn each_scope_does_what_it_may() {
             assert_eq!(code(&reply), expected, "{method} {path} {expected}");
         }
     }
+    // Of the runs above, an agent sees its own, and whoever looks sees all.
+    let mut seen = Vec::new();
+    for holder in [&viewer, &agent, &operator] {
+        let runs = holder.get("/api/v1/runs").await.json();
+        let items = runs["items"].as_array().unwrap();
+        for run in items {
+            let one = format!("/api/v1/runs/{}", run["execution_id"].as_str().unwrap());
+            assert_eq!(holder.get(&one).await.status, 200);
+        }
+        seen.push(items.len());
+    }
+    assert_eq!(seen, [2, 1, 2]);
+    let reply = agent.get("/api/v1/approvals").await;
+    assert!(reply.json()["hint"].as_str().unwrap().contains("`operator`"), "{reply:?}");
 }
 
 #[tokio::test]

@@ -251,7 +251,7 @@ async fn what_cannot_be_saved_says_why() {
         (with("scope", json!("session")), "session.unknown"),
         (with("code", json!("x".repeat(2 << 20))), "skill.quota"),
         (with("files", json!({ "../x": "y" })), "arguments.invalid"),
-        (with("code", json!("export default '‹email:k7q2›'")), "skill.stand_ins"),
+        (with("code", json!("export default '‹email:k7q2›'")), "skill.aliases"),
         (with("policy", json!({})), "arguments.unknown"),
     ] {
         let refused = client.call("save_skill", arguments).await;

@@ -10,8 +10,8 @@ use crate::claim::{Claim, Claimed, Key};
 
 /// How long a promise or a key is remembered.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// Keys of a principal that are remembered.
-const MOST: i64 = 10_000;
+/// Keys of a principal that are remembered, and runs of it that never started.
+const MAX_PER_PRINCIPAL: i64 = 10_000;
 
 pub(super) fn claim(connection: &Connection, claim: &Claim, lease: LeaseId) -> Step<Claimed> {
     let now = Timestamp::now();
@@ -72,14 +72,10 @@ fn keyed(
             now.as_millisecond()
         ],
     )?;
+    let count = "SELECT count(*) FROM claims WHERE principal = ?";
     let oldest = "DELETE FROM claims WHERE principal = ?1 AND key IN \
                   (SELECT key FROM claims WHERE principal = ?1 ORDER BY created DESC LIMIT -1 OFFSET ?2)";
-    let count: i64 = connection
-        .prepare_cached("SELECT count(*) FROM claims WHERE principal = ?")?
-        .query_row([&principal], |row| row.get(0))?;
-    if count > MOST {
-        run(connection, oldest, params![principal, MOST - MOST / 10])?;
-    }
+    forget_oldest(connection, &principal, count, oldest)?;
     Ok(None)
 }
 
@@ -112,9 +108,25 @@ pub(super) fn refused(connection: &Connection, execution: ExecutionId, code: &st
         "limit.wall" => Status::TimedOut,
         _ => Status::Refused,
     };
-    run(
-        connection,
-        "UPDATE promises SET status = ? WHERE execution = ?",
-        params![status.name(), execution.to_string()],
-    )
+    let principal: Option<String> = connection
+        .prepare_cached("UPDATE promises SET status = ? WHERE execution = ? RETURNING principal")?
+        .query_row(params![status.name(), execution.to_string()], |row| row.get(0))
+        .optional()?;
+    let Some(principal) = principal else { return Ok(()) };
+    let count = "SELECT count(*) FROM promises WHERE principal = ?";
+    let oldest = "DELETE FROM promises WHERE execution IN (SELECT execution FROM promises \
+                  WHERE principal = ?1 AND status IS NOT NULL ORDER BY created DESC LIMIT -1 OFFSET ?2)";
+    forget_oldest(connection, &principal, count, oldest)
+}
+
+/// Forgets the oldest rows of a principal that has too many: a tenth at once, so that not every new one pays for it.
+fn forget_oldest(connection: &Connection, principal: &str, count: &str, oldest: &str) -> Result<(), rusqlite::Error> {
+    let count: i64 = connection
+        .prepare_cached(count)?
+        .query_row([principal], |row| row.get(0))?;
+    if count > MAX_PER_PRINCIPAL {
+        let kept = MAX_PER_PRINCIPAL - MAX_PER_PRINCIPAL / 10;
+        run(connection, oldest, params![principal, kept])?;
+    }
+    Ok(())
 }

@@ -89,3 +89,30 @@ async fn a_promise_whose_process_is_gone_is_taken_over_once() {
     }
     assert_eq!(taken, [true, false]);
 }
+
+#[tokio::test]
+async fn runs_that_never_start_are_remembered_up_to_a_number() {
+    const MAX: usize = 10_000;
+    let world = world().await;
+    let session = world.session().await;
+    let refuse = async || {
+        let one = claim(None, "");
+        world.store.claim(&world.lease, one.clone()).await.unwrap();
+        let kind = Kind::Refused {
+            code: "policy.programs".into(),
+            rule: "r".into(),
+            hint: None,
+        };
+        let event = Event::host(session, Some(one.execution), kind);
+        world.store.record(event).await.unwrap();
+        one.execution
+    };
+    let first = refuse().await;
+    for _ in 1..MAX {
+        refuse().await;
+    }
+    assert_eq!(status(&world, first).await, Some(Some(Status::Refused)));
+    let last = refuse().await;
+    assert_eq!(status(&world, first).await, None);
+    assert_eq!(status(&world, last).await, Some(Some(Status::Refused)));
+}

@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// Hides and reveals so many documents; how many stand-ins there were.
+/// Hides and reveals so many documents; how many aliases there were.
 pub fn trip(detector: &Detector, sets: &[Set], count: usize) -> Result<u64> {
     let texts: Vec<&str> = sets
         .iter()

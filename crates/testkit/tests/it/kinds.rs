@@ -16,7 +16,7 @@ fn every_kind_of_a_policy_is_looked_for() {
 }
 
 #[test]
-fn no_own_kind_has_a_name_that_a_stand_in_uses() {
+fn no_own_kind_has_a_name_that_an_alias_uses() {
     let built_in = Kind::ALL.iter().map(Kind::word).chain(["text"]);
     for word in built_in {
         let error = own(word).unwrap_err();

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use ringfence_engine::Engine;
-use ringfence_policy::{Ceiling, Draft, Example};
+use ringfence_policy::{Ceiling, Draft, Example, Policy};
+use ringfence_sandbox::{Options, Spec, SpecError};
 use serde_json::json;
 
 use crate::args::Check;
@@ -25,17 +26,23 @@ pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault>
             )
         })
         .collect();
-    let unbuilt = match &failed[..] {
-        [] => policy(&draft)?.unbuilt(&Engine::built()),
-        _ => Vec::new(),
-    };
+    let (mut unbuilt, mut refused) = (Vec::new(), None);
+    if failed.is_empty() {
+        let policy = policy(&draft)?;
+        unbuilt = policy.unbuilt(&Engine::built());
+        if unbuilt.is_empty() {
+            refused = cannot_be_shown(&policy);
+        }
+    }
     if check.json {
         let held: Vec<_> = examples
             .iter()
             .map(|(example, held)| json!({ "example": example, "held": held }))
             .collect();
         let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
-        printer.json(&json!({ "name": draft.name, "ok": failed.is_empty(), "examples": held, "failed": failed, "unbuilt": unbuilt }))?;
+        printer.json(&json!({ "name": draft.name, "ok": failed.is_empty(), "examples": held, "failed": failed, "unbuilt": unbuilt,
+            "refused": refused.as_ref().map(|error| json!({ "key": error.rule(), "why": error.whole(), "hint": error.hint() })),
+        }))?;
     } else {
         for (example, held) in &examples {
             printer.line(&format!("  {} {example}", if *held { "holds" } else { "FAILS" }))?;
@@ -65,11 +72,29 @@ pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault>
                 one.key, one.why, one.hint
             ));
         }
+        if let Some(error) = refused {
+            printer.notice(&format!(
+                "`{}`: {}, so a session with this policy is refused on this machine; {}",
+                error.rule(),
+                error.whole(),
+                error.hint()
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn policy(draft: &Draft) -> Result<ringfence_policy::Policy, Fault> {
+/// What of the host's the policy shows and no session could have here: found as a session would find it.
+fn cannot_be_shown(policy: &Policy) -> Option<SpecError> {
+    let options = Options {
+        // Where folders would be made; none are.
+        folders: Some(std::env::temp_dir()),
+        ..Options::default()
+    };
+    Spec::new(policy, &options).err()
+}
+
+fn policy(draft: &Draft) -> Result<Policy, Fault> {
     let policy = draft.clone().under(&Ceiling::own_word());
     policy.map_err(|error| Fault::refused("policy.incomplete", error.to_string()).exit(NOT_HELD))
 }

@@ -8,7 +8,8 @@ use ringfence_policy::{Access, Called, Hints, Host, Judged, Method, Policy, Ques
 use serde_json::{Value, json};
 
 use super::learn::summary;
-use crate::args::Explain;
+use crate::args::{Explain, Rules};
+use crate::commands::tools::{Desk, named};
 use crate::commands::{ids, store};
 use crate::fault::{Fault, NOT_HELD, USAGE};
 use crate::print::event::by;
@@ -16,6 +17,7 @@ use crate::print::{Printer, escape};
 use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::rules;
+use crate::settings::servers::Chosen;
 
 /// What a session did, and the policy it did it under, if that is kept.
 struct Past {
@@ -31,10 +33,16 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
         (Some(session), Question::Tool { .. }) => Some(past(session, "", settings).await?),
         _ => None,
     };
-    if let (Some(past), Question::Tool { name, hints, .. }) = (&past, &mut question)
-        && let Some(call) = past.calls.iter().rev().find(|call| call.tool == *name)
-    {
-        *hints = call.hints;
+    let mut unheard = None;
+    if let Question::Tool { name, hints, .. } = &mut question {
+        let calls = past.iter().flat_map(|past| past.calls.iter().rev());
+        match calls.into_iter().find(|call| call.tool == *name) {
+            Some(call) => *hints = call.hints,
+            None => match hints_of(name, &explain.rules, settings, printer).await? {
+                Ok(said) => *hints = said,
+                Err(why) => unheard = Some(why),
+            },
+        }
     }
     // Whoever names rules wants to know what those would say.
     let named = explain.rules.policy.is_some() || !explain.rules.set.is_empty();
@@ -48,7 +56,8 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
         let config = Config::find(explain.rules.config.as_deref(), settings, printer)?;
         rules::in_force(&explain.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?
     };
-    let answer = policy.explain(&question);
+    let mut answer = policy.explain(&question);
+    answer.notes.extend(unheard);
     let (attempts, calls) = match (past, &question) {
         (Some(past), Question::Tool { name, .. }) => (None, Some(explained(&policy, name, &past.calls))),
         (past, _) => (past.map(|past| past.attempts), None),
@@ -86,6 +95,36 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a tool's server says of it, as it was last listed, or else is now; or why that is not known.
+async fn hints_of(
+    tool: &str,
+    rules: &Rules,
+    settings: &Settings,
+    printer: &Printer,
+) -> Result<Result<Hints, String>, Fault> {
+    let unheard = |why: String| Err(format!("{why}: rules with a `hint` are answered as for a tool of which nothing is said"));
+    let Some((server, _)) = tool.split_once('.') else {
+        return Ok(Ok(Hints::none()));
+    };
+    let config = Config::find(rules.config.as_deref(), settings, printer)?;
+    if Chosen::of(rules, &config)?.servers.get(server).is_none() {
+        return Ok(unheard(format!("no tool server `{server}` is configured here")));
+    }
+    let desk = Desk::open(rules, settings, printer).await?;
+    let upstreams = desk.gateway().upstreams();
+    let mut ready = Ok(());
+    if upstreams.known().catalog.server(server).is_none() {
+        ready = upstreams.ready(server).await;
+    }
+    let hints = match (ready, named(&upstreams.known().catalog, tool)) {
+        (Err(error), _) => unheard(error.to_string()),
+        (Ok(()), Err(fault)) => unheard(fault.message),
+        (Ok(()), Ok(tool)) => Ok(tool.hints()),
+    };
+    desk.leave().await;
+    Ok(hints)
 }
 
 async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fault> {

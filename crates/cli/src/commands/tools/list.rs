@@ -14,7 +14,7 @@ use crate::settings::Settings;
 
 pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let desk = Desk::open(&args.rules, settings, printer).await?;
-    let indexed = desk.indexed(printer).await;
+    let (indexed, ending) = desk.indexed(printer).await;
     let catalog = indexed.catalog();
     let entry = args.server.as_ref().map(|server| (server, catalog.server(server)));
     if let Some((server, None)) = entry {
@@ -39,7 +39,7 @@ pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printe
         Ok(listed) => page(&listed, args, &desk, catalog, printer),
     };
     desk.leave().await;
-    shown.map(|()| ExitCode::SUCCESS)
+    shown.map(|()| ending)
 }
 
 fn page(listed: &Listed, args: &ToolsList, desk: &Desk, catalog: &Catalog, printer: &Printer) -> Result<(), Fault> {

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 
 pub(super) async fn search(args: ToolsSearch, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let desk = Desk::open(&args.rules, settings, printer).await?;
-    let indexed = desk.indexed(printer).await;
+    let (indexed, ending) = desk.indexed(printer).await;
     let search = Search {
         intents: args.intents,
         task: args.task,
@@ -33,7 +33,7 @@ pub(super) async fn search(args: ToolsSearch, settings: &Settings, printer: &Pri
         Ok(found) => words(&found, &desk, printer),
     };
     desk.leave().await;
-    shown.map(|()| ExitCode::SUCCESS)
+    shown.map(|()| ending)
 }
 
 fn words(found: &Found, desk: &Desk, printer: &Printer) -> Result<(), Fault> {

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 pub(super) async fn show(args: &ToolsShow, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let desk = Desk::open(&args.rules, settings, printer).await?;
-    let indexed = desk.indexed(printer).await;
+    let (indexed, _) = desk.indexed(printer).await;
     let shown = match named(indexed.catalog(), &args.tool) {
         Ok(tool) => one(tool, args, &desk, &indexed, printer),
         Err(fault) => Err(fault),

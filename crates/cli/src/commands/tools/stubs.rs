@@ -11,7 +11,7 @@ use crate::settings::Settings;
 
 pub(super) async fn stubs(args: &ToolsStubs, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let desk = Desk::open(&args.rules, settings, printer).await?;
-    let indexed = desk.indexed(printer).await;
+    let (indexed, ending) = desk.indexed(printer).await;
     let unknown = args
         .server
         .iter()
@@ -47,7 +47,7 @@ pub(super) async fn stubs(args: &ToolsStubs, settings: &Settings, printer: &Prin
         );
     }
     desk.leave().await;
-    written.map(|()| ExitCode::SUCCESS)
+    written.map(|()| ending)
 }
 
 fn write(out: &Path, files: &[(String, String)]) -> Result<(), Fault> {

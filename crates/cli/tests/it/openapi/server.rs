@@ -8,13 +8,14 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// Headers of a request that are looked at.
-const HEADERS: [&str; 6] = [
+const HEADERS: [&str; 7] = [
     "authorization",
     "x-request-tag",
     "idempotency-key",
     "if-match",
     "x-labels",
     "content-type",
+    "cookie",
 ];
 
 /// A server on a port of its own, as long as the test runs.
@@ -70,7 +71,11 @@ fn answer(stream: TcpStream, seen: &Mutex<Vec<Value>>) -> Option<()> {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let body = match serde_json::from_slice(&body) {
+            Ok(body) => body,
+            Err(_) if body.is_empty() => Value::Null,
+            Err(_) => json!(String::from_utf8_lossy(&body)),
+        };
         let request = json!({ "method": method, "target": target, "headers": headers, "body": body });
         seen.lock().unwrap().push(request);
         let (status, text) = reply(&method, &target, &body);

@@ -51,6 +51,6 @@ fn what_a_server_has_already_is_not_replaced() {
     check(
         &json!({ "command": "x" }),
         &json!([{ "tool": "other.*" }]),
-        "server `other`: credential `KEY`: is not configured",
+        "credential `KEY` is for the tools of server `other`, which is not configured",
     );
 }

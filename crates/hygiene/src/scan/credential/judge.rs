@@ -55,6 +55,18 @@ pub(super) fn is_shown(value: &str) -> bool {
     wrapped || variable || covered || your || SHOWN.of(plain) != 0
 }
 
+/// Whether a word of a sentence is one that somebody chose: letters with numbers or signs in them, and neither a measure
+/// (`8-character`) nor the name of a method (`sha256`).
+pub(super) fn is_chosen(word: &str) -> bool {
+    const METHODS: [&str; 9] = ["sha", "md5", "base", "utf", "oauth", "argon", "pbkdf", "aes", "rsa"];
+    let small = word.to_ascii_lowercase();
+    let tail = small.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let measure = tail.len() < word.len() && tail.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    let only_digits = tail.is_empty() && word.len() >= 4;
+    let mixed = word.bytes().any(|byte| byte.is_ascii_digit() || b"@#$%^&*+".contains(&byte)) && word.len() >= 5;
+    only_digits || mixed && !measure && !METHODS.iter().any(|method| small.starts_with(method))
+}
+
 /// Whether a value is a piece of a program: a call, a type, a member.
 fn is_code(value: &str) -> bool {
     let name = |part: &str| {
@@ -83,7 +95,7 @@ fn is_code(value: &str) -> bool {
 }
 
 /// Whether a value is where something lies: `/run/secrets/db`, `./key.pem`, `https://…`, `env:X`.
-fn is_path(value: &str) -> bool {
+pub(super) fn is_path(value: &str) -> bool {
     let begins = ["/", "./", "../", "~/", "C:\\"]
         .iter()
         .any(|begin| value.starts_with(begin));

@@ -137,14 +137,38 @@ fn options_of_commands() {
         ("curl --cookie \"sid=abc\" https://x.example", "sid=abc"),
         ("tool --password hunter2 --all", "hunter2"),
         ("tool --token=abc123 run", "abc123"),
+        ("mysql -u root -phunter2 shop", "hunter2"),
+        ("mysqldump -h db \\\n  -p'open sesame' shop", "open sesame"),
+        ("sshpass -pletmein ssh bob@host", "letmein"),
     ] {
         check(text, &[secret]);
     }
     for text in [
         "tool login --user USER --password PASSWORD --token TOKEN",
         "with --password prompts for it; --token-file reads it; --password is required",
+        "mkdir -parents; docker run -publish 80; mysql -p shop; mysql -pPASSWORD; mysql -p$PASS; mysql x\n ls -preserve",
         "docker run -u 1000:1000 -e PASSWORD=$PASSWORD img; git push -u origin main:main",
         "curl -u user:password https://x\ncurl -u \"$USER:$PASS\" https://x\ncurl -u \"user:<token>\" https://x",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
+fn sentences() {
+    for (text, secret) in [
+        ("Your password is hunter2.", "hunter2"),
+        ("the new passphrase is \"tr0ub4dor&3\", keep it", "tr0ub4dor&3"),
+        ("Her PIN is 4711!", "4711"),
+        ("Password is pa$$word", "pa$$word"),
+    ] {
+        check(text, &[secret]);
+    }
+    for text in [
+        "The password is wrong. A password is required! Your password is 8-character or longer, the PIN is 4-digit",
+        "a password is 12 characters; this password is sha256-hashed; the password is base64 here; a pin is set",
+        "password is case-sensitive, password is user's own, the password is <password>, the password is $PASSWORD",
+        "the pin is 13; the password is in /run/secrets/db; this is 4711; what is hunter2",
     ] {
         check(text, &[]);
     }

@@ -1,0 +1,97 @@
+//! How a request's body is written: as JSON, as a form, in parts, or as a text of some other kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::HeaderValue;
+use serde_json::{Map, Value};
+
+use super::style::{Style, plain};
+
+/// The kind of a body.
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    Json,
+    /// As a browser's form; fields with a style of their own.
+    Form(BTreeMap<String, Style>),
+    /// In parts; fields that are files.
+    Parts(BTreeSet<String>),
+    /// What the caller writes, as it is.
+    Text(HeaderValue),
+}
+
+/// What of a body the caller gave.
+#[derive(Debug)]
+pub(super) enum Given {
+    Fields(Map<String, Value>),
+    Whole(Value),
+}
+
+impl Kind {
+    /// The type and the bytes of a body.
+    pub(super) fn write(&self, given: Given) -> Result<(HeaderValue, Vec<u8>), String> {
+        const JSON: HeaderValue = HeaderValue::from_static("application/json");
+        const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+        match (self, given) {
+            (Kind::Json, Given::Whole(value)) => Ok((JSON, value.to_string().into_bytes())),
+            (Kind::Json, Given::Fields(fields)) => Ok((JSON, Value::Object(fields).to_string().into_bytes())),
+            (Kind::Form(styles), given) => Ok((FORM, form(styles, &given.into_fields()?).into_bytes())),
+            (Kind::Parts(files), given) => parts(files, &given.into_fields()?),
+            (Kind::Text(kind), Given::Whole(value)) => Ok((kind.clone(), plain(&value).into_bytes())),
+            (Kind::Text(_), Given::Fields(_)) => Err("this body has no fields".to_owned()),
+        }
+    }
+}
+
+impl Given {
+    fn into_fields(self) -> Result<Map<String, Value>, String> {
+        match self {
+            Given::Fields(fields) | Given::Whole(Value::Object(fields)) => Ok(fields),
+            Given::Whole(_) => Err("`body` must be an object: it is sent as a form".to_owned()),
+        }
+    }
+}
+
+/// Without a style of its own, a list is a field for each entry, and an object is JSON.
+fn form(styles: &BTreeMap<String, Style>, fields: &Map<String, Value>) -> String {
+    let mut written = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields {
+        let style = match value {
+            Value::Object(_) => Style::Json,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Style::Apart,
+        };
+        written.extend_pairs(styles.get(name).copied().unwrap_or(style).pairs(name, value));
+    }
+    written.finish()
+}
+
+/// `multipart/form-data`, with a boundary that nobody can foresee.
+fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(HeaderValue, Vec<u8>), String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+    let boundary: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut body = String::new();
+    for (name, value) in fields {
+        let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+        for item in items {
+            let name = quoted(name);
+            body.push_str(&format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""));
+            if files.contains(&name) {
+                body.push_str(&format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream"));
+            } else if item.is_object() {
+                body.push_str("\r\nContent-Type: application/json");
+            }
+            body.push_str(&format!("\r\n\r\n{}\r\n", plain(item)));
+        }
+    }
+    body.push_str(&format!("--{boundary}--\r\n"));
+    let kind = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
+    Ok((kind.map_err(|error| error.to_string())?, body.into_bytes()))
+}
+
+/// A field's name between quotes, as browsers write it.
+fn quoted(name: &str) -> String {
+    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+#[cfg(test)]
+mod tests;
