@@ -38,7 +38,7 @@ async fn a_stream_shows_what_is_the_callers_own() {
     let world = World::new().await;
     let (me, other) = (
         world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Viewer).await,
+        world.holder("other", Scope::Agent).await,
     );
     let mut live = me.events("/api/v1/events", &[]).await;
     let mut blind = other.events("/api/v1/events?after=0", &[]).await;
