@@ -151,8 +151,12 @@ fn a_program_calls_operations_with_every_kind_of_parameter() {
 fn older(address: &str) -> Value {
     let body = |kind: &str, schema: Value| json!({ "required": true, "content": { kind: { "schema": schema } } });
     let fields = |extra: Value| {
-        let mut properties = json!({ "title": { "type": "string" }, "tags": { "type": "array", "items": { "type": "string" } } });
-        properties.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let mut properties =
+            json!({ "title": { "type": "string" }, "tags": { "type": "array", "items": { "type": "string" } } });
+        properties
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
         json!({ "type": "object", "required": ["title"], "properties": properties })
     };
     let session = json!({ "name": "session", "in": "cookie", "required": true, "schema": { "type": "string" } });
@@ -175,7 +179,10 @@ fn forms_parts_texts_and_cookies_are_written_as_the_document_says() {
     let (setting, interface) = (Setting::new(), Interface::start());
     setting.write("older.json", older(&interface.address.to_string()).to_string());
     let policy = "policy: { tools: { rules: [{ allow: 'old.*' }] } }\n";
-    setting.write("ringfence.yaml", format!("servers: {{ old: {{ openapi: older.json }} }}\n{policy}"));
+    setting.write(
+        "ringfence.yaml",
+        format!("servers: {{ old: {{ openapi: older.json }} }}\n{policy}"),
+    );
     let program = r#"
         import { old } from "tools";
         await old.post_note({ session: "a b;c", title: "x&y", tags: ["1", "2"] });
@@ -191,7 +198,10 @@ fn forms_parts_texts_and_cookies_are_written_as_the_document_says() {
     let [form, parts, text] = seen.as_slice() else {
         panic!("{seen:#?}");
     };
-    assert_eq!(form["headers"], json!({ "cookie": "session=a%20b%3Bc", "content-type": "application/x-www-form-urlencoded" }));
+    assert_eq!(
+        form["headers"],
+        json!({ "cookie": "session=a%20b%3Bc", "content-type": "application/x-www-form-urlencoded" })
+    );
     assert_eq!(form["body"], "title=x%26y&tags=1&tags=2");
     let kind = parts["headers"]["content-type"].as_str().unwrap();
     let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
@@ -200,7 +210,10 @@ fn forms_parts_texts_and_cookies_are_written_as_the_document_says() {
          name=\"file\"; filename=\"file\"\r\nContent-Type: application/octet-stream\r\n\r\nline\r\n\r\n--{boundary}--\r\n"
     );
     assert_eq!(parts["body"], expected);
-    assert_eq!((&text["headers"]["content-type"], &text["body"]), (&json!("text/csv"), &json!("a,b\n1,2\n")));
+    assert_eq!(
+        (&text["headers"]["content-type"], &text["body"]),
+        (&json!("text/csv"), &json!("a,b\n1,2\n"))
+    );
 }
 
 #[test]

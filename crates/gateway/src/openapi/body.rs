@@ -71,12 +71,18 @@ fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(Heade
     let boundary: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut body = String::new();
     for (name, value) in fields {
-        let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+        let items = value
+            .as_array()
+            .map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
         for item in items {
             let name = quoted(name);
-            body.push_str(&format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""));
+            body.push_str(&format!(
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""
+            ));
             if files.contains(&name) {
-                body.push_str(&format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream"));
+                body.push_str(&format!(
+                    "; filename=\"{name}\"\r\nContent-Type: application/octet-stream"
+                ));
             } else if item.is_object() {
                 body.push_str("\r\nContent-Type: application/json");
             }

@@ -199,7 +199,10 @@ async fn each_scope_does_what_it_may() {
     }
     assert_eq!(seen, [2, 1, 2]);
     let reply = agent.get("/api/v1/approvals").await;
-    assert!(reply.json()["hint"].as_str().unwrap().contains("`operator`"), "{reply:?}");
+    assert!(
+        reply.json()["hint"].as_str().unwrap().contains("`operator`"),
+        "{reply:?}"
+    );
 }
 
 #[tokio::test]

@@ -362,7 +362,13 @@ async fn a_scope_that_is_too_small_is_refused_at_every_operation() {
             if operation.path.contains("{id}") && !refused {
                 let is_missing = response.status == 404;
                 let is_own = scope == Scope::Agent || operation.path.starts_with("/api/v1/skills");
-                assert_eq!(is_missing, is_own, "{scope} {} {}", operation.path, String::from_utf8_lossy(&response.body));
+                assert_eq!(
+                    is_missing,
+                    is_own,
+                    "{scope} {} {}",
+                    operation.path,
+                    String::from_utf8_lossy(&response.body)
+                );
             }
         }
     }

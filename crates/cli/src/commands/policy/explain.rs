@@ -104,7 +104,11 @@ async fn hints_of(
     settings: &Settings,
     printer: &Printer,
 ) -> Result<Result<Hints, String>, Fault> {
-    let unheard = |why: String| Err(format!("{why}: rules with a `hint` are answered as for a tool of which nothing is said"));
+    let unheard = |why: String| {
+        Err(format!(
+            "{why}: rules with a `hint` are answered as for a tool of which nothing is said"
+        ))
+    };
     let Some((server, _)) = tool.split_once('.') else {
         return Ok(Ok(Hints::none()));
     };

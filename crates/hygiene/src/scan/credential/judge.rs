@@ -63,7 +63,10 @@ pub(super) fn is_chosen(word: &str) -> bool {
     let tail = small.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let measure = tail.len() < word.len() && tail.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     let only_digits = tail.is_empty() && word.len() >= 4;
-    let mixed = word.bytes().any(|byte| byte.is_ascii_digit() || b"@#$%^&*+".contains(&byte)) && word.len() >= 5;
+    let mixed = word
+        .bytes()
+        .any(|byte| byte.is_ascii_digit() || b"@#$%^&*+".contains(&byte))
+        && word.len() >= 5;
     only_digits || mixed && !measure && !METHODS.iter().any(|method| small.starts_with(method))
 }
 
