@@ -187,8 +187,7 @@ impl Task {
         let taught = result.as_ref().ok().filter(|_| place.learn.is_some());
         let lesson = lesson(&engine, taught.map(|(execution, _)| execution), sight.as_ref()).await;
         leave(engine).await;
-        let (execution, open_line) = result?;
-        let lesson = lesson?;
+        let ((execution, open_line), lesson) = (result?, lesson?);
         let file = place.learn.flatten();
         if place.json {
             let learnt = lesson.as_ref().filter(|_| file.is_none()).map(Lesson::to_json);

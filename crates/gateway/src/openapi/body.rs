@@ -1,6 +1,7 @@
 //! How a request's body is written: as JSON, as a form, in parts, or as a text of some other kind.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use http::HeaderValue;
 use serde_json::{Map, Value};
@@ -68,28 +69,31 @@ fn form(styles: &BTreeMap<String, Style>, fields: &Map<String, Value>) -> String
 fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(HeaderValue, Vec<u8>), String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| error.to_string())?;
-    let boundary: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let boundary = format!("{:032x}", u128::from_ne_bytes(random));
     let mut body = String::new();
+    // Writing to a text cannot fail.
     for (name, value) in fields {
         let items = value
             .as_array()
             .map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+        let written = quoted(name);
         for item in items {
-            let name = quoted(name);
-            body.push_str(&format!(
-                "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""
-            ));
-            if files.contains(&name) {
-                body.push_str(&format!(
-                    "; filename=\"{name}\"\r\nContent-Type: application/octet-stream"
-                ));
+            let _ = write!(
+                body,
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"{written}\""
+            );
+            if files.contains(name) {
+                let _ = write!(
+                    body,
+                    "; filename=\"{written}\"\r\nContent-Type: application/octet-stream"
+                );
             } else if item.is_object() {
                 body.push_str("\r\nContent-Type: application/json");
             }
-            body.push_str(&format!("\r\n\r\n{}\r\n", plain(item)));
+            let _ = write!(body, "\r\n\r\n{}\r\n", plain(item));
         }
     }
-    body.push_str(&format!("--{boundary}--\r\n"));
+    let _ = write!(body, "--{boundary}--\r\n");
     let kind = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
     Ok((kind.map_err(|error| error.to_string())?, body.into_bytes()))
 }
